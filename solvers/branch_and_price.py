@@ -222,16 +222,16 @@ class BranchAndPrice(ABC, Generic[Rules, Item, Prices]):
         if len(near) > MASTER_COLUMNS:
             near = np.sort(near[np.argsort(-reduced[near], kind="stable")[:MASTER_COLUMNS]])
         chosen = [columns[i] for i in near.tolist()]
-        there = {id(column) for column in chosen}
-        chosen += [column for column in known if id(column) not in there]
+        present = {id(column) for column in chosen}
+        chosen += [column for column in known if id(column) not in present]
         if not chosen:
             return False
         taken = {id(column) for column in known}
         start = [i for i, column in enumerate(chosen) if id(column) in taken]
-        left = self.options.deadline.left()
+        remaining = self.options.deadline.left()
         limits = SearchLimits(
             max(1, min(MASTER_NODES, MASTER_WORK // len(chosen))),
-            seconds=math.inf if left is None else MASTER_SHARE * left,
+            seconds=math.inf if remaining is None else MASTER_SHARE * remaining,
             seed=self.options.seed,
         )
         groups, must = self.choices.groups, self.choices.must

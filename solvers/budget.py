@@ -124,11 +124,11 @@ def too_large(
     handover_cost : seconds an engine takes to take a model over, per second of building it
     memory_limit : bytes there are for it; three quarters of what is free where not given
     """
-    left = deadline.left()
-    if left is not None:
+    remaining = deadline.left()
+    if remaining is not None:
         needed = nonzeros * seconds_per_nonzero() * (1 + handover_cost)
-        if needed > SHARE_FOR_BUILDING * left:
-            return f"{nonzeros:,} nonzeros take about {needed:.1f} s to build and hand over, {left:.1f} s are left"
+        if needed > SHARE_FOR_BUILDING * remaining:
+            return f"{nonzeros:,} nonzeros take about {needed:.1f} s to build and hand over, {remaining:.1f} s are left"
     memory = memory_budget(memory_limit)
     needed_bytes = nonzeros * BYTES_PER_NONZERO
     if memory is not None and needed_bytes > memory:

@@ -252,8 +252,8 @@ class Incumbent:
     @property
     def out_of_work(self) -> bool:
         """Whether the work limit is used up."""
-        left = self.work_left()
-        return left is not None and left <= LEAST_WORK
+        remaining = self.work_left()
+        return remaining is not None and remaining <= LEAST_WORK
 
     def finished(self) -> bool:
         """Whether no further stage is to start."""
@@ -262,8 +262,8 @@ class Incumbent:
 
     def seconds_left(self, share: float = 1.0) -> float | None:
         """`share` of the seconds left; None without a deadline."""
-        left = self.options.deadline.left()
-        return None if left is None else share * left
+        remaining = self.options.deadline.left()
+        return None if remaining is None else share * remaining
 
     def work_left(self, share: float = 1.0) -> float | None:
         """`share` of the work left; None without a limit."""

@@ -185,9 +185,9 @@ class LinearProgram:
 
     def _limit(self, deadline: Deadline, most: float = INFINITY) -> None:
         """Give the next run the time that is left, at most `most` seconds."""
-        left = deadline.left()
-        if left is not None:
-            most = max(0.01, min(most, left))
+        remaining = deadline.left()
+        if remaining is not None:
+            most = max(0.01, min(most, remaining))
         # HiGHS counts its run time over the life of the object
         self._set("time_limit", INFINITY if most == INFINITY else self._highs.getRunTime() + most)
 

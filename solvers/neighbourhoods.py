@@ -43,7 +43,7 @@ PATIENCE = 200
 
 
 @dataclass(frozen=True)
-class Outcome:
+class StepOutcome:
     """What one step came to.
 
     Attributes
@@ -73,7 +73,7 @@ class Neighbourhoods(ABC):
         """About `size` parts that are freed together; none where this kind has nothing to free."""
 
     @abstractmethod
-    def solve(self, parts: Collection[int], most_work: float) -> Outcome:
+    def solve(self, parts: Collection[int], most_work: float) -> StepOutcome:
         """Solve the freed parts beside the others, within so much deterministic time that is counted there."""
 
     def value(self) -> float | None:
@@ -116,9 +116,9 @@ class NeighbourhoodSearch:
 
     def run(self) -> bool:
         """Search until a limit, or until nothing is left; whether the whole instance was freed, to no gain."""
-        best, there = self.incumbent, self.neighbourhoods
+        best, neighbourhoods = self.incumbent, self.neighbourhoods
         rng = np.random.default_rng(best.options.seed)
-        self._kinds = {kind: _Kind(min(FIRST_SIZE, there.parts)) for kind in there.kinds}
+        self._kinds = {kind: _Kind(min(FIRST_SIZE, neighbourhoods.parts)) for kind in neighbourhoods.kinds}
         limited = best.options.work_limit is not None or best.options.deadline.moment is not None
         barren: set[frozenset[int]] = set()
         events: list[list[object]] = best.info.setdefault("events", [])  # what went before has its own
@@ -126,24 +126,24 @@ class NeighbourhoodSearch:
         try:
             while not best.finished() and not whole and (limited or self._idle < PATIENCE):
                 name, kind = self._choose(rng)
-                parts = frozenset(there.freed(name, round(kind.size), rng))
+                parts = frozenset(neighbourhoods.freed(name, round(kind.size), rng))
                 before = best.work
                 if parts and parts not in barren:
-                    outcome = there.solve(parts, STEP_WORK)
+                    outcome = neighbourhoods.solve(parts, STEP_WORK)
                 else:  # it is known to hold nothing
-                    outcome = Outcome(better=False, complete=True)
+                    outcome = StepOutcome(better=False, complete=True)
                 best.work = max(best.work, before + LEAST_STEP)
                 self._learn(kind, outcome)
                 if outcome.better:
                     barren.clear()
-                    value = there.value()
+                    value = neighbourhoods.value()
                     now = best.in_own(best.objective if value is None else value)
                     events.append([self._steps, round(best.work, 6), name, len(parts), now])
-                    best.log(f"step {self._steps}, {name}: {len(parts)} of {there.parts} freed")
+                    best.log(f"step {self._steps}, {name}: {len(parts)} of {neighbourhoods.parts} freed")
                 elif outcome.complete:
                     barren.add(parts)
-                    whole = len(parts) == there.parts
-                if self._steps % SHOWN == 0 or optimal(there.value(), best.bound, best.sense):
+                    whole = len(parts) == neighbourhoods.parts
+                if self._steps % SHOWN == 0 or optimal(neighbourhoods.value(), best.bound, best.sense):
                     self._show()
         finally:
             self._show()
@@ -166,7 +166,7 @@ class NeighbourhoodSearch:
         name = names[int(rng.choice(len(names), p=weights / weights.sum()))]
         return name, self._kinds[name]
 
-    def _learn(self, kind: _Kind, outcome: Outcome) -> None:
+    def _learn(self, kind: _Kind, outcome: StepOutcome) -> None:
         """The weight follows the gains; the size, how hard it was."""
         self._steps += 1
         self._idle = 0 if outcome.better else self._idle + 1
@@ -236,17 +236,17 @@ def searched(incumbent: Incumbent, build: Callable[[], Neighbourhoods]) -> Resul
 def _search(incumbent: Incumbent, build: Callable[[], Neighbourhoods], took: float) -> Termination | None:
     """Why the search ended, where the incumbent does not tell; `took` is the seconds of a check."""
     try:
-        there = build()
+        chosen = build()
     except InputError as error:  # its tables would be too large
         incumbent.info["reason"] = str(error)
         return Termination.TOO_LARGE
     moment = incumbent.options.deadline.moment
-    if moment is not None and there.value() is not None:
+    if moment is not None and chosen.value() is not None:
         began = time.monotonic()
-        there.solution()
+        chosen.solution()
         took += time.monotonic() - began
         incumbent.options = replace(incumbent.options, deadline=Deadline(moment - CHECKS * took))
-    return Termination.FINISHED if NeighbourhoodSearch(there, incumbent).run() else None
+    return Termination.FINISHED if NeighbourhoodSearch(chosen, incumbent).run() else None
 
 
 # Ruin and recreate: choices of at most one item a group, by greedy insertion, and by taking out and inserting again.

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from schedgap.formulations.g_vne.instance import GVneInstance
-from schedgap.formulations.g_vne.ring_network import Tables, tables
+from schedgap.formulations.g_vne.ring_network import NetworkTables, tables
 from schedgap.solvers.linear_program import solve_once
 
 Ints = NDArray[np.int64]
@@ -93,7 +93,7 @@ class _Builder:
     """Rows (13), (18) and (19), shared by the relaxations."""
 
     def __init__(self, instance: GVneInstance, sizes: Ints | None) -> None:
-        self.data: Tables = tables(instance)
+        self.data: NetworkTables = tables(instance)
         self.matrix = _Matrix()
         data = self.data
         self.one = [self.matrix.add_row(1.0) for _ in range(data.jobs)]

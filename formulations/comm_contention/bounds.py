@@ -37,21 +37,21 @@ def lower_bound(instance: CommContentionInstance) -> float:
     second = math.lcm(*{x.denominator for x in works}, *{x.denominator for x in releases})
     coming = sorted((_times(r, second), _times(work, second)) for r, work in zip(releases, works, strict=True))
     coming.reverse()
-    left: list[int] = []
+    remaining: list[int] = []
     clock = flow = 0
-    while coming or left:
-        if not left:
+    while coming or remaining:
+        if not remaining:
             clock = max(clock, coming[-1][0])
         while coming and coming[-1][0] <= clock:
-            heapq.heappush(left, coming.pop()[1])
+            heapq.heappush(remaining, coming.pop()[1])
         until = coming[-1][0] if coming else None
-        if until is None or clock + left[0] <= until:
-            step = heapq.heappop(left)
-            flow += step * (len(left) + 1)  # as many wait or run for that long
+        if until is None or clock + remaining[0] <= until:
+            step = heapq.heappop(remaining)
+            flow += step * (len(remaining) + 1)  # as many wait or run for that long
             clock += step
         else:
-            flow += (until - clock) * len(left)
-            heapq.heapreplace(left, left[0] - (until - clock))
+            flow += (until - clock) * len(remaining)
+            heapq.heapreplace(remaining, remaining[0] - (until - clock))
             clock = until
     return rounded_down(Fraction(flow, second * len(instance.tasks)) + latency)
 

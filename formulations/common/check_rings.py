@@ -67,11 +67,11 @@ def check_rings(
             violations.append(Violation("switch", f"{place}job {job.id}: {host} has no resources, it hosts no worker"))
         violations.extend(_routes(job.id, ring, bandwidth.keys(), place))
     capacity = {(server.id, name): exact(x) for server in instance.servers for name, x in server.resources.items()}
-    there = {key: capacity.get(key, Fraction(0)) for key in on_server}
+    capacities = {key: capacity.get(key, Fraction(0)) for key in on_server}
     known = {pair: used for pair, used in on_link.items() if pair in bandwidth}  # others are reported with the route
     details = {
         "workers": {name: len(ring.workers) for name, ring in rings.items()},
-        "server_use": _used("server capacity", f"{place}server {{}}, {{}}", on_server, there, violations),
+        "server_use": _used("server capacity", f"{place}server {{}}, {{}}", on_server, capacities, violations),
         "link_use": _used("link capacity", f"{place}link {{}} -> {{}}", known, bandwidth, violations),
     }
     return violations, details
@@ -87,12 +87,12 @@ def _used(
     """Append violations of (18) or (19); the largest share of a capacity that is used."""
     largest = 0.0
     for key, used in loads.items():
-        there = capacity[key]
-        if there:
-            largest = max(largest, float(used / there))
-        if used > there * (1 + CHECK_TOLERANCE):
-            text = f"{where.format(*key)}: {float(used):.10g} used, {float(there):.10g} there"
-            violations.append(Violation(rule, text, float(used - there)))
+        limit = capacity[key]
+        if limit:
+            largest = max(largest, float(used / limit))
+        if used > limit * (1 + CHECK_TOLERANCE):
+            text = f"{where.format(*key)}: {float(used):.10g} used, {float(limit):.10g} there"
+            violations.append(Violation(rule, text, float(used - limit)))
     return largest
 
 
@@ -198,13 +198,13 @@ def overloads(
     bandwidth = {(link.source, link.target): exact(link.bandwidth) for link in instance.links}
     found = []
     for (host, name), used in on_server.items():
-        there = capacity.get((host, name), Fraction(0))
-        if used > there * (1 + CHECK_TOLERANCE):
-            found.append(Overload(f"{place}server {host}, {name}", used, there, _beta(instance, own, size, name)))
+        limit = capacity.get((host, name), Fraction(0))
+        if used > limit * (1 + CHECK_TOLERANCE):
+            found.append(Overload(f"{place}server {host}, {name}", used, limit, _beta(instance, own, size, name)))
     for pair, used in on_link.items():
-        there = bandwidth.get(pair, Fraction(0))
-        if used > there * (1 + CHECK_TOLERANCE):
-            found.append(Overload(f"{place}link {pair[0]} -> {pair[1]}", used, there, _gamma(instance, own, size)))
+        limit = bandwidth.get(pair, Fraction(0))
+        if used > limit * (1 + CHECK_TOLERANCE):
+            found.append(Overload(f"{place}link {pair[0]} -> {pair[1]}", used, limit, _gamma(instance, own, size)))
     return found
 
 

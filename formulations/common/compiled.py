@@ -83,6 +83,17 @@ def _stamped(function: Function) -> Function:
     if index is not None:  # code is kept at all
         digests = [_digest(file) for file in sorted(_called_files(dispatcher.py_func))]
         index._source_stamp = (index._source_stamp, digests)
+        read = index._load_index
+
+        def overloads() -> dict[Any, str]:
+            # An index is read before its stamp is compared: one of former code may name types that are gone.
+            try:
+                kept: dict[Any, str] = read()
+            except (AttributeError, ImportError):
+                return {}
+            return kept
+
+        index._load_index = overloads
     return function
 
 

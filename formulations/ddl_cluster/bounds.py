@@ -261,12 +261,12 @@ def _weighted(pieces: Sequence[Piece], weight: Mapping[int, float]) -> Iterator[
     for position in range(len(coming) + 1):
         until = coming[position].release if position < len(coming) else float("inf")
         while waiting and now < until:
-            rank, index, left = waiting[0]
-            step = min(left, until - now)
+            rank, index, remaining = waiting[0]
+            step = min(remaining, until - now)
             busy[index] += step / coming[index].work * (now + step / 2)
             now += step
-            if step < left:
-                heapq.heapreplace(waiting, (rank, index, left - step))
+            if step < remaining:
+                heapq.heapreplace(waiting, (rank, index, remaining - step))
             else:
                 heapq.heappop(waiting)
         if position < len(coming):

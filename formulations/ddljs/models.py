@@ -248,15 +248,15 @@ class _Slots:
         wanted = {name for job in jobs for name in job.demand}
         steps = {name: common_step(job.demand.get(name, 0.0) for job in jobs) for name in wanted}
         for (t, u, name), terms in self.server_load.items():
-            there = self.instance.servers[u].resources.get(name, 0.0)
-            if self.binds(terms, there):
-                self.layout.row("server", (t, self.nodes[u], name), terms, "<=", row_limit(there, steps[name]))
+            capacity = self.instance.servers[u].resources.get(name, 0.0)
+            if self.binds(terms, capacity):
+                self.layout.row("server", (t, self.nodes[u], name), terms, "<=", row_limit(capacity, steps[name]))
         edge = common_step(job.bandwidth for job in jobs)
         for (t, e), terms in self.link_load.items():
-            there = self.instance.links[e].bandwidth
-            if self.binds(terms, there):
+            capacity = self.instance.links[e].bandwidth
+            if self.binds(terms, capacity):
                 u, v = self.arcs[e]
-                self.layout.row("link", (t, self.nodes[u], self.nodes[v]), terms, "<=", row_limit(there, edge))
+                self.layout.row("link", (t, self.nodes[u], self.nodes[v]), terms, "<=", row_limit(capacity, edge))
         self.layout.objective(self.objective, constant=self.constant)
 
     @staticmethod
@@ -348,11 +348,11 @@ def _assignment(builder: _Slots, solution: Solution) -> Mapping[pulp.LpVariable,
     for i, name in enumerate(builder.jobs if not builder.tighten else ()):
         values[builder.layout.variables["total"][name, done[i]]] = 1.0
     for i, runs in builder.pieces.items():
-        left = done[i]
+        remaining = done[i]
         for k, run in enumerate(runs):
-            if k and left > 0:
+            if k and remaining > 0:
                 values[builder.full[i][k - 1]] = 1.0
             for z, length in run:
-                values[z] = float(min(left, length))
-                left -= min(left, length)
+                values[z] = float(min(remaining, length))
+                remaining -= min(remaining, length)
     return values

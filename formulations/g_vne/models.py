@@ -30,7 +30,7 @@ from schedgap.formulations.common.layout import Layout, RowFamily, Term, Variabl
 from schedgap.formulations.common.numbers import MAXIMISE
 from schedgap.formulations.common.substrate import common_step, row_limit
 from schedgap.formulations.g_vne.instance import GVneInstance
-from schedgap.formulations.g_vne.ring_network import Tables, contiguous_ring, tables
+from schedgap.formulations.g_vne.ring_network import NetworkTables, contiguous_ring, tables
 
 Value = Callable[[pulp.LpVariable], float]
 Key = tuple[int, int, int, int]
@@ -55,7 +55,7 @@ ROWS = {
 }
 
 
-def sizes(data: Tables, j: int) -> list[int]:
+def sizes(data: NetworkTables, j: int) -> list[int]:
     """Ring sizes of a job that can be better than leaving it out: worth > 0, enough room under its own caps."""
     return [k for k in range(1, int(data.largest_ring[j]) + 1) if data.utility[j, k] > 0]
 
@@ -226,10 +226,10 @@ def _extract(builder: _Arcs, value: Value) -> Solution:
             continue
         places = []
         for a in range(k):
-            there = [u for u in builder.hosts(j) if value(builder.rho[j, k, a, u]) > 0.5]
-            if len(there) != 1:
-                raise ValueError(f"g-vne: position {a} of job {instance.jobs[j].id} is on {len(there)} nodes")
-            places.append(there[0])
+            hosts_used = [u for u in builder.hosts(j) if value(builder.rho[j, k, a, u]) > 0.5]
+            if len(hosts_used) != 1:
+                raise ValueError(f"g-vne: position {a} of job {instance.jobs[j].id} is on {len(hosts_used)} nodes")
+            places.append(hosts_used[0])
         routes = []
         for a in range(k if k > 1 else 0):
             flow = networkx.DiGraph()
@@ -299,7 +299,7 @@ RELAXED_ROWS = {
 class _Relaxation:
     def __init__(self, instance: GVneInstance, name: str, objective: str) -> None:
         self.instance = instance
-        self.data: Tables = tables(instance)
+        self.data: NetworkTables = tables(instance)
         self.jobs = [job.id for job in instance.jobs]
         self.nodes = [server.id for server in instance.servers]
         self.layout = Layout(
@@ -364,8 +364,8 @@ def build_flows(instance: GVneInstance, *, augmented: bool) -> DeclarativeModel:
                 build.worth.append((chi, float(data.utility[j, k])))
                 places: list[dict[int, pulp.LpVariable]] = []
                 for a in range(k):
-                    there = hosts if root is None or a else [root]
-                    place = {u: build.share(job, k, at, a, build.nodes[u], family="place") for u in there}
+                    allowed = hosts if root is None or a else [root]
+                    place = {u: build.share(job, k, at, a, build.nodes[u], family="place") for u in allowed}
                     for u, variable in place.items():
                         build.load(j, u, variable)
                     out.row("placed", (job, k, at, a), [*((v, 1.0) for v in place.values()), (chi, -1.0)], "==", 0)
@@ -482,7 +482,7 @@ def _routes(chosen: Sequence[int], counts: Sequence[int], ways: Sequence[Path]) 
     return routes
 
 
-def _simple_paths(data: Tables, j: int) -> dict[tuple[int, int], list[Path]]:
+def _simple_paths(data: NetworkTables, j: int) -> dict[tuple[int, int], list[Path]]:
     """All simple paths between hosts over links that are wide enough for the job."""
     import networkx
 

@@ -29,7 +29,7 @@ LONG = 100
 
 
 @dataclass(frozen=True)
-class Tables:
+class NetworkTables:
     """An instance as arrays: V nodes, E directed links, R resources, J jobs, rings of up to K workers.
 
     Attributes
@@ -133,12 +133,12 @@ class Forest:
 
 
 @once_per_instance
-def tables(instance: GVneInstance) -> Tables:
+def tables(instance: GVneInstance) -> NetworkTables:
     """The arrays of an instance, made once per instance object; O(V J R + E J)."""
     return _tables(instance)
 
 
-def _tables(instance: GVneInstance) -> Tables:
+def _tables(instance: GVneInstance) -> NetworkTables:
     names = dict.fromkeys([*instance.resources, *(name for job in instance.jobs for name in job.demand)])
     capacity = np.array([[s.resources.get(name, 0.0) for name in names] for s in instance.servers], dtype=float)
     demand = np.array([[job.demand.get(name, 0.0) for name in names] for job in instance.jobs], dtype=float)
@@ -156,7 +156,7 @@ def _tables(instance: GVneInstance) -> Tables:
     bandwidth = np.array([link.bandwidth for link in instance.links], dtype=float)
     job_bandwidth = np.array([job.bandwidth for job in instance.jobs], dtype=float)
     wide = _quotients(bandwidth, job_bandwidth, np.ones_like(longest)) >= 1
-    return Tables(
+    return NetworkTables(
         capacity,
         np.array([where[link.source] for link in instance.links], dtype=np.int64),
         np.array([where[link.target] for link in instance.links], dtype=np.int64),
@@ -188,7 +188,7 @@ def _quotients(capacity: Floats, amount: Floats, most: Ints) -> Ints:
     return result
 
 
-def _forest(data: Tables) -> Forest | None:
+def _forest(data: NetworkTables) -> Forest | None:
     n = data.nodes
     neighbours: list[dict[int, list[int]]] = [{} for _ in range(n)]
     for e in range(len(data.tail)):
@@ -299,8 +299,8 @@ class RingNetwork:
         if not need.hostable:
             return np.zeros(len(self.ids), dtype=np.int64)
         asked = need.demand > 0
-        left = self.capacity[:, asked] * (1 + SLACK) - self.used[:, asked]
-        most = np.floor(np.maximum(left, 0.0) / need.demand[asked]).min(axis=1)
+        remaining = self.capacity[:, asked] * (1 + SLACK) - self.used[:, asked]
+        most = np.floor(np.maximum(remaining, 0.0) / need.demand[asked]).min(axis=1)
         fits: NDArray[np.int64] = np.minimum(most, MOST_WORKERS).astype(np.int64)
         return fits
 

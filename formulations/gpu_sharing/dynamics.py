@@ -89,7 +89,7 @@ def exact_load(job: Job, steps: int) -> Fraction:
 
 
 @dataclass(frozen=True)
-class Tables:
+class SharingTables:
     """What every model and policy reads; jobs by position.
 
     Attributes
@@ -133,7 +133,7 @@ class Tables:
         """(J,) slots of each job alone, the fewest it can take; -1 where it fits no GPU."""
         return np.array(
             [
-                Progress(self.instance, j, steps[0]).slots_left(1.0) if steps else -1
+                RunningJob(self.instance, j, steps[0]).slots_left(1.0) if steps else -1
                 for j, steps in enumerate(self.steps)
             ],
             dtype=np.int64,
@@ -185,7 +185,7 @@ def _fits_alone(job: Job, steps: int, memory: float) -> bool:
 
 
 @lru_cache(maxsize=64)
-def tables(instance: GpuSharingInstance) -> Tables:
+def tables(instance: GpuSharingInstance) -> SharingTables:
     """The tables of an instance; cached."""
     jobs = instance.jobs
     steps = tuple(tuple(s for s in job.accumulation_steps if _fits_alone(job, s, instance.gpu_memory)) for job in jobs)
@@ -200,7 +200,7 @@ def tables(instance: GpuSharingInstance) -> Tables:
     index = instance.job_index
     for job_id, row in instance.interference.items():
         slowdown[index[job_id], [index[other] for other in row]] = list(row.values())
-    return Tables(
+    return SharingTables(
         instance,
         np.array([job.arrival for job in jobs], dtype=np.int64),
         np.array([job.gpus for job in jobs], dtype=np.int64),
@@ -211,7 +211,7 @@ def tables(instance: GpuSharingInstance) -> Tables:
     )
 
 
-class Progress:
+class RunningJob:
     """One running job: the work it has left, and when it would complete.
 
     ``advance`` and ``slots_left`` cost O(1) unless a completion is within 1e-9 relative of a slot's end,

@@ -19,7 +19,7 @@ import numpy as np
 
 from schedgap.formulations.common.instance import Solution
 from schedgap.formulations.common.numbers import exact
-from schedgap.formulations.gpu_sharing.dynamics import Tables, exact_work, tables
+from schedgap.formulations.gpu_sharing.dynamics import SharingTables, exact_work, tables
 from schedgap.formulations.gpu_sharing.instance import GpuSharingInstance
 
 _VECTORS = 20_000
@@ -77,7 +77,7 @@ class JobModes:
 class Choices:
     """The choices of all jobs; `blocked` says why there is no schedule at all, where that shows already."""
 
-    tables: Tables
+    tables: SharingTables
     jobs: tuple[JobModes, ...]
     pairs: tuple[tuple[int, int], ...]
     blocked: str | None
@@ -136,7 +136,7 @@ def choices(instance: GpuSharingInstance, scale: int | None = None) -> Choices:
     return Choices(data, tuple(rows), pairs, None)
 
 
-def _wanted(data: Tables) -> list[set[int]]:
+def _wanted(data: SharingTables) -> list[set[int]]:
     """The accumulation steps that are kept of each job; which fit beside which is asked once for jobs of one kind."""
     kinds: dict[Hashable, list[int]] = {}
     for j, job in enumerate(data.instance.jobs):

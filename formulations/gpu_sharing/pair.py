@@ -120,10 +120,10 @@ def pair_of(instance: GpuSharingInstance) -> Pair:
         if not data.steps[j]:
             raise InputError(f"job-pair: job {job.id} fits no GPU")
     seconds = [job.iterations * iteration_time(job, data.steps[j][0]) for j, job in enumerate(instance.jobs)]
-    left = seconds[first] - (other.arrival - one.arrival) * instance.slot_length
-    if left <= 0:
+    remaining = seconds[first] - (other.arrival - one.arrival) * instance.slot_length
+    if remaining <= 0:
         raise InputError(f"job-pair: job {one.id} alone is over before job {other.id} arrives")
-    return Pair(left, seconds[1 - first], instance.slowdown(one.id, other.id), instance.slowdown(other.id, one.id))
+    return Pair(remaining, seconds[1 - first], instance.slowdown(one.id, other.id), instance.slowdown(other.id, one.id))
 
 
 VARIABLES = {

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from schedgap.formulations.common.instance import Solution
-from schedgap.formulations.gpu_sharing.dynamics import Progress, Tables, tables
+from schedgap.formulations.gpu_sharing.dynamics import RunningJob, SharingTables, tables
 from schedgap.formulations.gpu_sharing.instance import GpuSharingInstance
 
 Ints = NDArray[np.int64]
@@ -48,7 +48,7 @@ class Cluster:
     """Running jobs, the GPUs they hold, and the moments at which they end if nothing changes.
 
     Jobs and GPUs go by number. Every change of a job's partners moves its work forward to the present slot in
-    one step, so the cost is per event, not per slot. Completions are exact (see ``Progress``).
+    one step, so the cost is per event, not per slot. Completions are exact (see ``RunningJob``).
 
     Attributes
     ----------
@@ -59,7 +59,7 @@ class Cluster:
     stretches : by job, its run so far cut where its partners changed; empty lists unless ``traced``
     """
 
-    def __init__(self, tables: Tables, traced: bool = False) -> None:
+    def __init__(self, tables: SharingTables, traced: bool = False) -> None:
         self.tables = tables
         instance = tables.instance
         jobs, gpus = len(instance.jobs), instance.total_gpus
@@ -71,7 +71,7 @@ class Cluster:
         self.free = gpus
         self.running: dict[int, list[int]] = {}
         self.partners: list[set[int]] = [set() for _ in range(jobs)]
-        self.progress: dict[int, Progress] = {}
+        self.progress: dict[int, RunningJob] = {}
         self.alone = np.zeros(jobs, dtype=np.int64)
         self.left = np.zeros(jobs)
         self.pace = np.ones(jobs)
@@ -95,7 +95,7 @@ class Cluster:
         """Start `job` now with any accumulation steps, and `work` in solo slots where that is known."""
         self.start[job], self.steps[job], self.placed[job] = self.slot, steps, gpus
         self.running[job] = gpus
-        self.progress[job] = Progress(self.tables.instance, job, steps, work)
+        self.progress[job] = RunningJob(self.tables.instance, job, steps, work)
         self.left[job], self.since[job], self.pace[job] = self.progress[job].left, self.slot, 1.0
         beside: set[int] = set()
         for gpu in gpus:
@@ -278,7 +278,7 @@ class Run:
     stopped: bool
 
 
-def run_policy(data: Tables, decide: Decide, priority: Callable[[int], float], stop: Callable[[], bool]) -> Run:
+def run_policy(data: SharingTables, decide: Decide, priority: Callable[[int], float], stop: Callable[[], bool]) -> Run:
     """Decide at arrivals and after completions, from the first arrival to the last completion.
 
     Parameters

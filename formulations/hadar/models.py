@@ -30,7 +30,7 @@ from schedgap.formulations.common.layout import IMPOSSIBLE, NEVER, Layout, RowFa
 from schedgap.formulations.common.numbers import MAXIMISE, MINIMISE
 from schedgap.formulations.hadar.instance import HadarInstance, by_slot
 from schedgap.formulations.hadar.placement import solution_from_levels, trimmed
-from schedgap.formulations.hadar.tables import JobTable, Tables, small_units, tables
+from schedgap.formulations.hadar.tables import JobTable, ProgressTables, small_units, tables
 
 Value = Callable[[pulp.LpVariable], float]
 
@@ -70,7 +70,7 @@ def ilp_nonzeros(instance: HadarInstance) -> int:
 class _TimeIndexed:
     """Collects variables and rows job by job."""
 
-    def __init__(self, instance: HadarInstance, data: Tables) -> None:
+    def __init__(self, instance: HadarInstance, data: ProgressTables) -> None:
         self.instance = instance
         self.data = data
         self.layout = Layout(
@@ -488,7 +488,7 @@ def build_p2(instance: HadarInstance, *, relaxed: bool = False) -> DeclarativeMo
         "(2), the sum of the utilities of the schedules that are followed",
         {"job": list(schedules), "schedule": range(1, max(map(len, schedules.values()), default=0) + 1)},
     )
-    there = _devices(instance)
+    devices = _devices(instance)
     costs: list[Term] = []
     loads: dict[tuple[str, str, int], list[Term]] = {}
     for j, mine in schedules.items():
@@ -501,7 +501,7 @@ def build_p2(instance: HadarInstance, *, relaxed: bool = False) -> DeclarativeMo
                 loads.setdefault(key, []).append((choose, float(count)))
         out.row("one", (j,), every, "==" if instance.all_jobs_must_finish else "<=", 1)
     for key, terms in loads.items():
-        out.row("capacity", key, terms, "<=", there[key[:2]])
+        out.row("capacity", key, terms, "<=", devices[key[:2]])
     out.objective(costs)
 
     def extract(value: Callable[[pulp.LpVariable], float]) -> Solution:
@@ -564,12 +564,12 @@ def build_p3(instance: HadarInstance) -> DeclarativeModel:
             "type": list(instance.types),
         },
     )
-    there = _devices(instance)
+    devices = _devices(instance)
     prices: dict[tuple[str, str, int], pulp.LpVariable] = {}
     costs: list[Term] = []
     for key in dict.fromkeys(key for mine in schedules.values() for schedule in mine for key in schedule.uses()):
         prices[key] = out.variable("price", *key, high=None, integer=False)
-        costs.append((prices[key], float(there[key[:2]])))
+        costs.append((prices[key], float(devices[key[:2]])))
     low = None if instance.all_jobs_must_finish else 0
     for j, mine in schedules.items():
         payoff = out.variable("payoff", j, low=low, high=None, integer=False)

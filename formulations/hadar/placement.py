@@ -10,14 +10,14 @@ from numpy.typing import NDArray
 
 from schedgap.formulations.common.instance import Solution
 from schedgap.formulations.hadar.instance import HadarInstance, by_slot
-from schedgap.formulations.hadar.tables import Tables
+from schedgap.formulations.hadar.tables import ProgressTables
 
 Ints = NDArray[np.int64]
 Levels = Mapping[int, Mapping[int, int]]
 """The level of each job in each slot it runs in: ``levels[job][slot] = level``."""
 
 
-def trimmed(table_levels: Levels, data: Tables) -> dict[int, dict[int, int]]:
+def trimmed(table_levels: Levels, data: ProgressTables) -> dict[int, dict[int, int]]:
     """The same schedules without the jobs that do not finish and without slots after the work is done.
 
     Utilities do not increase with the finish slot, so the objective does not fall.
@@ -37,7 +37,7 @@ def trimmed(table_levels: Levels, data: Tables) -> dict[int, dict[int, int]]:
     return kept
 
 
-def levels_from(instance: HadarInstance, data: Tables, solution: Solution) -> dict[int, dict[int, int]]:
+def levels_from(instance: HadarInstance, data: ProgressTables, solution: Solution) -> dict[int, dict[int, int]]:
     """The levels of a feasible solution object; a job that it does not name has none."""
     levels: dict[int, dict[int, int]] = {}
     for name, held in solution["allocation"].items():
@@ -51,7 +51,7 @@ def levels_from(instance: HadarInstance, data: Tables, solution: Solution) -> di
     return levels
 
 
-def devices_by_type(levels: Sequence[tuple[int, int]], data: Tables) -> Ints | None:
+def devices_by_type(levels: Sequence[tuple[int, int]], data: ProgressTables) -> Ints | None:
     """Whole devices by type for the jobs that run in one slot, or None where they do not fit together.
 
     Parameters
@@ -114,7 +114,7 @@ def _push(path: list[tuple[int, int]], newcomer: int, given: Ints, free: Ints, n
     return amount
 
 
-def solution_from_levels(instance: HadarInstance, data: Tables, levels: Levels) -> Solution | None:
+def solution_from_levels(instance: HadarInstance, data: ProgressTables, levels: Levels) -> Solution | None:
     """The solution object of schedules given by levels, or None where some slot does not fit.
 
     The problem has no locality, so devices of a type are handed out machine by machine; a job stays on the
@@ -133,7 +133,9 @@ def solution_from_levels(instance: HadarInstance, data: Tables, levels: Levels) 
     return solution_from_types(instance, data, amounts)
 
 
-def solution_from_types(instance: HadarInstance, data: Tables, amounts: Mapping[int, Mapping[int, Ints]]) -> Solution:
+def solution_from_types(
+    instance: HadarInstance, data: ProgressTables, amounts: Mapping[int, Mapping[int, Ints]]
+) -> Solution:
     """The solution object of ``amounts[slot][job]`` = (R,) devices by type, which fit in every slot."""
     allocation: dict[str, dict[str, list[dict[str, object]]]] = {}
     before: dict[int, Ints] = {}
@@ -162,7 +164,7 @@ def solution_from_types(instance: HadarInstance, data: Tables, amounts: Mapping[
     return {"allocation": allocation}
 
 
-def entries_of(instance: HadarInstance, data: Tables, grid: Ints) -> list[dict[str, object]]:
+def entries_of(instance: HadarInstance, data: ProgressTables, grid: Ints) -> list[dict[str, object]]:
     """The entries of one job in one slot from its (H, R) devices."""
     return [
         {"machine": instance.machines[h].id, "type": data.types[r], "gpus": int(grid[h, r])}

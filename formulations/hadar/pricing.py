@@ -330,16 +330,16 @@ def price_job(
             payoff, finish = weight * utility[f] - total, f
     used = np.zeros((blocks, kinds))
     if finish >= 0:
-        left = 1.0
+        remaining = 1.0
         for i in order:
             b = block[i]
-            if b > of_slot[finish] or left <= 0:
+            if b > of_slot[finish] or remaining <= 0:
                 continue
             slots = float(room[b])
             if b == of_slot[finish]:
                 slots = float(finish - max(start[b], arrival) + 1)
-            taken = min(slots, left / gain[i])
-            left -= taken * gain[i]
+            taken = min(slots, remaining / gain[i])
+            remaining -= taken * gain[i]
             for kind in range(kinds):
                 used[b, kind] += taken * devices[b, upper[i], kind]
                 if lower[i] >= 0:
@@ -361,7 +361,7 @@ def _cover(
     arrival: int,
 ) -> float:  # pragma: no cover - compiled
     """The least cost of the whole work in the slots up to `finish`, fractions allowed; inf where impossible."""
-    left, total = 1.0, 0.0
+    remaining, total = 1.0, 0.0
     for i in order:
         b = block[i]
         if b > last_block:
@@ -369,10 +369,10 @@ def _cover(
         slots = room[b]
         if b == last_block:
             slots = finish - max(start[b], arrival) + 1
-        taken = min(slots * gain[i], left)
+        taken = min(slots * gain[i], remaining)
         total += taken * slope[i]
-        left -= taken
-        if left <= 1e-12:
+        remaining -= taken
+        if remaining <= 1e-12:
             return float(total)
     return float(np.inf)
 
@@ -410,13 +410,13 @@ def price_forked(
             payoff, finish = utility[f] - total, f
     used = np.zeros((size, nodes))
     if finish > 0:
-        left = 1.0
+        remaining = 1.0
         for i in order:
             b = block[i]
-            if b > of_slot[finish] or left <= 0:
+            if b > of_slot[finish] or remaining <= 0:
                 continue
             slots = room[b] if b < of_slot[finish] else finish - max(start[b], arrival) + 1
-            taken = min(float(slots), left / part[i])
-            left -= taken * part[i]
+            taken = min(float(slots), remaining / part[i])
+            remaining -= taken * part[i]
             used[b, node[i]] += taken * many[node[i]]
     return payoff, finish, used

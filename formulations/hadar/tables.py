@@ -131,7 +131,7 @@ class JobTable:
 
 
 @dataclass(frozen=True)
-class Tables:
+class ProgressTables:
     """An instance as arrays.
 
     Attributes
@@ -156,7 +156,7 @@ class Tables:
 
 
 @once_per_instance
-def tables(instance: HadarInstance) -> Tables:
+def tables(instance: HadarInstance) -> ProgressTables:
     """The tables of `instance`, computed once per instance object.
 
     Complexity: O(J R (log R + log of the numbers)), whatever the horizon.
@@ -185,7 +185,7 @@ def in_units(instance: HadarInstance, ordinary: tuple[float, float]) -> tuple[Ha
     return HadarInstance.model_construct(**{**dict(instance), "jobs": jobs}), unit
 
 
-def _build(instance: HadarInstance) -> Tables:
+def _build(instance: HadarInstance) -> ProgressTables:
     types = instance.types
     capacity = np.array([instance.capacity[kind] for kind in types], dtype=np.int64)
     machine_capacity = np.array(
@@ -193,7 +193,7 @@ def _build(instance: HadarInstance) -> Tables:
     )
     slot_length = exact(instance.slot_length)
     jobs = tuple(_job_table(job, types, capacity, instance.horizon, slot_length) for job in instance.jobs)
-    return Tables(instance.horizon, types, capacity, machine_capacity, jobs)
+    return ProgressTables(instance.horizon, types, capacity, machine_capacity, jobs)
 
 
 def _job_table(job: Job, types: Sequence[str], capacity: Ints, horizon: int, slot_length: Fraction) -> JobTable:

@@ -149,8 +149,8 @@ class _Run:
                 if due is not None:
                     finish[due].discard(name)
                 if rate > 0:
-                    left = self._needs[name] - self.done[name]
-                    due = slot + (left + rate - 1) // rate
+                    remaining = self._needs[name] - self.done[name]
+                    due = slot + (remaining + rate - 1) // rate
                     self._due[name] = due
                     finish[due].add(name)
                     heapq.heappush(agenda, due)

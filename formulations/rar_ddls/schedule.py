@@ -129,30 +129,30 @@ def _spread(work: Workload, scratch: Scratch, j: int, rule: int, cross: int, lik
             at -= 1
         ranked[at], keys[at] = s, key
         count += 1
-    left = gang
+    remaining = gang
     used = 0
     meets = 0
     for place in range(count):
         s = ranked[place]
         take = servers[s].idle
-        if take >= left:
+        if take >= remaining:
             if rule <= LARGEST_FIRST:
                 for later in range(place + 1, count):
                     other = servers[ranked[later]]
-                    tighter = left <= other.idle < servers[s].idle
+                    tighter = remaining <= other.idle < servers[s].idle
                     if tighter and (rule == LARGEST_FIRST or other.rings <= servers[s].rings):
                         s = ranked[later]
-            take = left
+            take = remaining
         if used == most:
             return 0
         entries[low + used].server = s
         entries[low + used].gpus = take
         meets = max(meets, servers[s].rings)
         used += 1
-        left -= take
-        if left == 0:
+        remaining -= take
+        if remaining == 0:
             break
-    if left > 0 or (meets > 0 and cross != CROSS_ANY):
+    if remaining > 0 or (meets > 0 and cross != CROSS_ANY):
         return 0
     return used
 

@@ -35,26 +35,26 @@ def total_completion(b: float, eta: float, sizes: list[float], starts: list[floa
     b, eta : the link
     sizes, starts : of the transfers
     """
-    left = dict(enumerate(sizes))
+    remaining = dict(enumerate(sizes))
     active: set[int] = set()
     clock, total = min(starts), 0.0
-    while left:
-        active |= {j for j in left if starts[j] <= clock}
-        coming = min((starts[j] for j in left if j not in active), default=float("inf"))
+    while remaining:
+        active |= {j for j in remaining if starts[j] <= clock}
+        coming = min((starts[j] for j in remaining if j not in active), default=float("inf"))
         if not active:
             clock = coming
             continue
         pace = len(active) * b + (len(active) - 1) * eta
-        first = min(active, key=lambda j: left[j])
-        ends = clock + pace * left[first] <= coming
-        volume = left[first] if ends else (coming - clock) / pace
+        first = min(active, key=lambda j: remaining[j])
+        ends = clock + pace * remaining[first] <= coming
+        volume = remaining[first] if ends else (coming - clock) / pace
         clock = clock + pace * volume if ends else coming
         for j in active:
-            left[j] = max(0.0, left[j] - volume)
+            remaining[j] = max(0.0, remaining[j] - volume)
         if ends:
             total += clock
             active.discard(first)
-            del left[first]
+            del remaining[first]
     return total
 
 
@@ -107,11 +107,11 @@ def best_start(seed: int) -> Evaluation:
     for case in range(NEWCOMERS):
         k = case % 5 + 1
         b, eta = float(np.exp(rng.uniform(-1, 1))), float(rng.exponential(0.4))
-        left = np.sort(np.exp(rng.uniform(-2, 3, k)))
+        remaining = np.sort(np.exp(rng.uniform(-2, 3, k)))
         if case % 4 == 0 and k > 1:
-            left[1] = left[0]
-        size = float(left[rng.integers(0, k)] * rng.uniform(0.05, 1.3))
-        volumes = [float(x) for x in left]
+            remaining[1] = remaining[0]
+        size = float(remaining[rng.integers(0, k)] * rng.uniform(0.05, 1.3))
+        volumes = [float(x) for x in remaining]
         ends, clock, moved = [], 0.0, 0.0
         for place, x in enumerate(volumes):
             clock += (x - moved) * ((k - place) * b + (k - place - 1) * eta)

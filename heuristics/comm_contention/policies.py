@@ -50,8 +50,8 @@ def adadual(instance: CommContentionInstance, *, seed: int = 0) -> HeuristicRun:
     def admits(state: LinkState, task: int, moment: int) -> bool:
         if len(state) != 1:
             return not len(state)
-        factor, left = state.left(moment)
-        return 2 * (state.alone + state.penalty) * state.size[task] * factor < state.alone * left[0]
+        factor, remaining = state.left(moment)
+        return 2 * (state.alone + state.penalty) * state.size[task] * factor < state.alone * remaining[0]
 
     return _run(instance, admits)
 
@@ -73,8 +73,8 @@ def adadual_k(instance: CommContentionInstance, *, seed: int = 0) -> HeuristicRu
     """
 
     def admits(state: LinkState, task: int, moment: int) -> bool:
-        factor, left = state.left(moment)
-        return starts_now(state.size[task] * factor, left, state.alone, state.penalty)
+        factor, remaining = state.left(moment)
+        return starts_now(state.size[task] * factor, remaining, state.alone, state.penalty)
 
     return _run(instance, admits)
 

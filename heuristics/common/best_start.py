@@ -60,8 +60,8 @@ def from_best(
         known = [] if options.start is None else [("start", options.start)]
         try:
             inside = heuristics()
-            left = best.seconds_left(share)
-            until = options.deadline if left is None else options.deadline.capped(left)
+            remaining = best.seconds_left(share)
+            until = options.deadline if remaining is None else options.deadline.capped(remaining)
             for number, heuristic in enumerate([*inside, *inside[:1]]):
                 if number == len(inside) and (best.solution is not None or known or until.moment is None):
                     break  # the first has another try, in all the time, where none was in time

@@ -131,10 +131,10 @@ def admit(state: State, now: int) -> None:
                 s = workers[index].server
                 if servers[s].active == 1:
                     other = state.links[s, 0]
-                    left = jobs[other].left
+                    remaining = jobs[other].left
                     if jobs[other].message_state == TRANSFERRING:
-                        left -= (now - jobs[other].since) / rules.slowdown[jobs[other].level]
-                    smallest = min(smallest, left)
+                        remaining -= (now - jobs[other].since) / rules.slowdown[jobs[other].level]
+                    smallest = min(smallest, remaining)
             admitted = rules.pair_factor * jobs[job].transfer < smallest
         if not admitted:
             continue

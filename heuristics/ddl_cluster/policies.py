@@ -148,7 +148,7 @@ ada_srsf = _policy(
 
 
 @dataclass(frozen=True)
-class Outcome:
+class ConservedRun:
     """A run whose conservation has been checked.
 
     Attributes
@@ -173,7 +173,7 @@ def run_policy(
     placement: str,
     kappa: int = 1,
     stop: Callable[[], bool] | None = None,
-) -> Outcome:
+) -> ConservedRun:
     """Simulate a policy and check the run; `stop` as in the simulation.
 
     Raises
@@ -192,7 +192,7 @@ def run_policy(
     used = np.zeros(instance.total_gpus)
     for (server, index), (work, first, last) in gpu_use(instance, run).items():
         used[instance.first_gpu[server] + index] = work / (last - first)
-    return Outcome(run, flow, used, metrics(instance, run))
+    return ConservedRun(run, flow, used, metrics(instance, run))
 
 
 def _run(
@@ -202,8 +202,8 @@ def _run(
     least = check_seconds(instance, 0)
 
     def short(needed: float) -> bool:
-        left = deadline.left()
-        return left is not None and left <= needed
+        remaining = deadline.left()
+        return remaining is not None and remaining <= needed
 
     whole = least + run_seconds(instance, placement, kappa)
     if short(whole):

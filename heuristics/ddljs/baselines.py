@@ -15,7 +15,7 @@ from pydantic import Field
 from schedgap.formulations.ddljs.instance import DdljsInstance
 from schedgap.formulations.g_vne.ring_network import Ring
 from schedgap.heuristics.common.run import HeuristicRun
-from schedgap.heuristics.ddljs.inner import Progress
+from schedgap.heuristics.ddljs.inner import GreedyState
 
 Workers: TypeAlias = Annotated[
     int | None,
@@ -28,7 +28,7 @@ MOST_WORKERS = 10
 """The paper fixes the workers of a job "within [1, 10]"; N_i still holds."""
 
 
-def _fixed(progress: Progress, workers: int | None, seed: int) -> list[int]:
+def _fixed(progress: GreedyState, workers: int | None, seed: int) -> list[int]:
     """The ring of every job: the number given, or one drawn, as far as N_i and the network allow."""
     count = len(progress.needs)
     drawn = np.random.default_rng(seed).integers(1, MOST_WORKERS + 1, count).tolist()
@@ -57,7 +57,7 @@ def fifo(
     -----
     No guarantee. O(T J) placements at most. Source: paper 004, section VI ("FIFO in Hadoop and Spark").
     """
-    progress = Progress(instance)
+    progress = GreedyState(instance)
     size = _fixed(progress, workers, seed)
     running: dict[int, Ring] = {}
     for _ in range(instance.horizon):
@@ -94,7 +94,7 @@ def las(instance: DdljsInstance, *, seed: int = 0, workers: Workers = None) -> H
     No guarantee. O(T J) placements. Source: paper 004, section VI ("in a round-robin fashion across jobs, according
     to the total number of accelerator hours consumed").
     """
-    progress = Progress(instance)
+    progress = GreedyState(instance)
     size = _fixed(progress, workers, seed)
     for _ in range(instance.horizon):
         active = list(progress.active())
@@ -119,7 +119,7 @@ def drf(instance: DdljsInstance, *, seed: int = 0) -> HeuristicRun:
     Ghodsi et al., NSDI 2011.
     """
     del seed
-    progress = Progress(instance)
+    progress = GreedyState(instance)
     network = progress.network
     total = network.capacity.sum(axis=0)
     share = [
@@ -143,7 +143,7 @@ def drf(instance: DdljsInstance, *, seed: int = 0) -> HeuristicRun:
     return progress.run()
 
 
-def _grown(progress: Progress, i: int, ring: Ring | None) -> Ring | None:
+def _grown(progress: GreedyState, i: int, ring: Ring | None) -> Ring | None:
     """Place the job's ring anew with one worker more; None where that does not fit, and everything is as before."""
     network, need = progress.network, progress.needs[i]
     wanted = 1 if ring is None else len(ring.workers) + 1

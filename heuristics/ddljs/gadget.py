@@ -29,7 +29,7 @@ from schedgap.heuristics.ddljs.inner import (
     PRINTED,
     Answer,
     Asked,
-    Progress,
+    GreedyState,
     SlotProblem,
     place_largest,
     slot_problem,
@@ -40,7 +40,7 @@ from schedgap.solvers.result import NO_DEADLINE, Deadline
 # One slot without its links: a fractional knapsack, its bound, and its ring sizes placed where they fit.
 
 
-def by_marginals(progress: Progress, problem: SlotProblem) -> tuple[dict[int, Ring], float] | None:
+def by_marginals(progress: GreedyState, problem: SlotProblem) -> tuple[dict[int, Ring], float] | None:
     """Workers one after the other to the job that gains most per unit of the only resource, rings placed afterwards.
 
     Sizes are taken along the concave envelopes of pi, steepest step first, until the resource is used up; the part of
@@ -66,7 +66,7 @@ def by_marginals(progress: Progress, problem: SlotProblem) -> tuple[dict[int, Ri
     unit = common_step(job.demand[resource] for job in instance.jobs)
     units = [int(exact(job.demand[resource]) / unit) for job in instance.jobs]
     capacities = [exact(server.resources.get(resource, 0.0)) for server in instance.servers]
-    left = sum(int(capacity * (1 + CHECK_TOLERANCE) // unit) for capacity in capacities)
+    remaining = sum(int(capacity * (1 + CHECK_TOLERANCE) // unit) for capacity in capacities)
     steps = sorted(_steps(instance, resource), key=lambda step: -step[0])
     sizes = [0] * len(instance.jobs)
     closed: set[int] = set()
@@ -74,13 +74,13 @@ def by_marginals(progress: Progress, problem: SlotProblem) -> tuple[dict[int, Ri
     for slope, n, workers in steps:
         if n in closed:
             continue
-        if workers * units[n] <= left:
-            left -= workers * units[n]
+        if workers * units[n] <= remaining:
+            remaining -= workers * units[n]
             sizes[n] += workers
             bound += slope * workers * instance.jobs[n].demand[resource]
-        elif left:
-            bound += slope * float(left * unit)  # what follows is no steeper
-            left = 0
+        elif remaining:
+            bound += slope * float(remaining * unit)  # what follows is no steeper
+            remaining = 0
             closed.add(n)
         else:
             break
@@ -166,7 +166,7 @@ def gadget(
     -----
     T times the inner method. Source: paper 004, Algorithm 1; greedy placement and filling are ours.
     """
-    progress = Progress(instance)
+    progress = GreedyState(instance)
     gains: list[float] = []
     bounds: list[float | None] = []
     loads: list[Mapping[str, float | None]] = []
@@ -212,7 +212,7 @@ def _unlimited(instance: DdljsInstance) -> float:
 
 
 def _best_rings(
-    progress: Progress, active: list[int], inner: str, asked: Asked
+    progress: GreedyState, active: list[int], inner: str, asked: Asked
 ) -> tuple[dict[int, Ring], float | None, Answer]:
     """Rings for the jobs that gain, by job, an upper bound on what any rings of this slot add, and the answer."""
     problem = slot_problem(progress, active, as_printed=inner in PRINTED)
@@ -249,7 +249,7 @@ def _value(problem: SlotProblem, rings: Mapping[int, Ring]) -> float:
     return sum(problem.instance.jobs[where[i]].utility[len(ring.workers) - 1] for i, ring in rings.items())
 
 
-def _filled(progress: Progress, active: list[int], rings: Mapping[int, Ring]) -> dict[int, Ring]:
+def _filled(progress: GreedyState, active: list[int], rings: Mapping[int, Ring]) -> dict[int, Ring]:
     """These rings, and more for jobs that have none, by their best average gain from now to the horizon."""
     network = progress.network
     for i, ring in rings.items():
@@ -314,7 +314,7 @@ def likeliest_overloads(instance: DdljsInstance) -> dict[str, Overload] | str:
     Every slot is one rounding of Algorithm 2 as printed (Rost and Schmid's program, u_b = 1) of what the slots before
     left; what jobs have done by then is followed through all outcomes.
     """
-    progress = Progress(instance)
+    progress = GreedyState(instance)
     chance: dict[State, float] = {(0,) * len(instance.jobs): 1.0}
     # by state, of each row: the probability of being there with this row overloaded already
     overloaded: dict[State, dict[Row, float]] = {state: {} for state in chance}

@@ -25,7 +25,7 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
 
-class Progress:
+class GreedyState:
     """The state of a run.
 
     Attributes
@@ -115,7 +115,7 @@ class Progress:
         return HeuristicRun(self.solution(), {"embedded_ratio": ratio, "worker_slots": self._used, **info})
 
 
-def place_largest(progress: Progress, i: int, most: int) -> Ring | None:
+def place_largest(progress: GreedyState, i: int, most: int) -> Ring | None:
     """Place (and occupy) the largest ring of a job that fits what is left, at most `most` workers; None if none."""
     need = progress.needs[i]
     for size in range(min(most, int(progress.network.room(need).sum())), 0, -1):
@@ -193,7 +193,7 @@ class Asked:
 Inner = Callable[[GVneInstance, Asked], Answer]
 
 
-def slot_problem(progress: Progress, active: list[int], as_printed: bool = False) -> SlotProblem:
+def slot_problem(progress: GreedyState, active: list[int], as_printed: bool = False) -> SlotProblem:
     """The weights of a slot, given what every job has already.
 
     Ring sizes go up to what is left of the budget (11) and what the network could host of the job alone; `as_printed`

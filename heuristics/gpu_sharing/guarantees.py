@@ -33,7 +33,7 @@ def means(left: Floats, new: Floats, slow_running: Floats, slow_new: Floats, kap
 def random_pairs(seed: int) -> tuple[Floats, Floats, Floats, Floats]:
     """(a, n, xi_O, xi_N) of `PAIRS` pairs: a half drawn freely, a half close to a boundary of the rule."""
     rng = np.random.default_rng(seed)
-    left = np.exp(rng.uniform(-3, 3, PAIRS))
+    remaining = np.exp(rng.uniform(-3, 3, PAIRS))
     new = np.exp(rng.uniform(-3, 3, PAIRS))
     slow_running, slow_new = 1 + rng.exponential(0.6, PAIRS), 1 + rng.exponential(0.6, PAIRS)
     slow_running[: PAIRS // 10] = 1.0
@@ -42,23 +42,25 @@ def random_pairs(seed: int) -> tuple[Floats, Floats, Floats, Floats]:
     quarter, half = slice(PAIRS // 2, 3 * PAIRS // 4), slice(3 * PAIRS // 4, PAIRS)
     slow_running[quarter] = np.maximum(1.0, 2 / (2 - 1 / slow_new[quarter]) * off[quarter])
     bound = new[half] * (slow_new[half] * (2 - 1 / slow_running[half]) - 1)
-    left[half] = np.maximum(1e-6, bound * off[half])
-    return left, new, slow_running, slow_new
+    remaining[half] = np.maximum(1e-6, bound * off[half])
+    return remaining, new, slow_running, slow_new
 
 
 def _grid(pairs: tuple[Floats, Floats, Floats, Floats]) -> Floats:
     """The smallest mean over the grid and the point where the cases meet."""
-    left, new, slow_running, slow_new = (column[:, None] for column in pairs)
-    starts = left * np.linspace(0, 1, POINTS + 1)[None, :]
-    switch = np.maximum(0.0, left - slow_new * new / slow_running)
-    return np.asarray(means(left, new, slow_running, slow_new, np.concatenate([starts, switch], axis=1)).min(axis=1))
+    remaining, new, slow_running, slow_new = (column[:, None] for column in pairs)
+    starts = remaining * np.linspace(0, 1, POINTS + 1)[None, :]
+    switch = np.maximum(0.0, remaining - slow_new * new / slow_running)
+    return np.asarray(
+        means(remaining, new, slow_running, slow_new, np.concatenate([starts, switch], axis=1)).min(axis=1)
+    )
 
 
 def end_point(seed: int) -> Evaluation:
     """Theorem 1 on a sample of pairs: the better end point is as good as every start of the grid."""
     pairs = random_pairs(seed)
-    left = pairs[0]
-    ends = np.minimum(means(*pairs, np.zeros_like(left)), means(*pairs, left))
+    remaining = pairs[0]
+    ends = np.minimum(means(*pairs, np.zeros_like(remaining)), means(*pairs, remaining))
     ratio = ends / _grid(pairs)
     worst = int(np.argmax(ratio))
     return at_most(float(ratio[worst]), 1.0, _words(pairs, worst))
@@ -67,9 +69,9 @@ def end_point(seed: int) -> Evaluation:
 def exact_rule(seed: int) -> Evaluation:
     """The exact rule on a sample of pairs: what it chooses is as good as every start of the grid."""
     pairs = random_pairs(seed)
-    left, new, slow_running, slow_new = pairs
-    share = (slow_running * (2 - 1 / slow_new) < 2) | (left > new * (slow_new * (2 - 1 / slow_running) - 1))
-    ratio = means(*pairs, np.where(share, 0.0, left)) / _grid(pairs)
+    remaining, new, slow_running, slow_new = pairs
+    share = (slow_running * (2 - 1 / slow_new) < 2) | (remaining > new * (slow_new * (2 - 1 / slow_running) - 1))
+    ratio = means(*pairs, np.where(share, 0.0, remaining)) / _grid(pairs)
     worst = int(np.argmax(ratio))
     return at_most(float(ratio[worst]), 1.0, _words(pairs, worst))
 

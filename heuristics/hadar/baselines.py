@@ -14,7 +14,7 @@ from pydantic import Field
 
 from schedgap.formulations.common.errors import ModelRefused
 from schedgap.formulations.hadar.instance import HadarInstance
-from schedgap.formulations.hadar.tables import Tables, tables
+from schedgap.formulations.hadar.tables import ProgressTables, tables
 from schedgap.heuristics.common.run import HeuristicRun
 from schedgap.heuristics.hadar.simulate import (
     RestartDelay,
@@ -32,7 +32,7 @@ from schedgap.solvers.result import NO_DEADLINE, Deadline
 Ints = NDArray[np.int64]
 
 
-def one_type(data: Tables, j: int, free: Ints, kind: int) -> Ints | None:
+def one_type(data: ProgressTables, j: int, free: Ints, kind: int) -> Ints | None:
     """(H, R) a gang on one device type, packed on few machines; None where it does not fit or cannot run there."""
     job = data.jobs[j]
     if job.type_step[kind] == 0:
@@ -228,7 +228,7 @@ _COMPARED = 100_000
 POLICIES = ("max-min", "max-sum", "makespan")
 
 
-def time_fractions(data: Tables, jobs: Ints, left: Floats, policy: str) -> tuple[Floats, float]:
+def time_fractions(data: ProgressTables, jobs: Ints, left: Floats, policy: str) -> tuple[Floats, float]:
     """The fractions Y and the value of a policy's linear program.
 
     Constraints: ``sum_r Y[j,r] <= 1``; ``sum_j W_j Y[j,r] <= c_r``; Y = 0 where the type cannot hold the gang.
@@ -291,7 +291,7 @@ def time_fractions(data: Tables, jobs: Ints, left: Floats, policy: str) -> tuple
     return fractions, float(values[-1]) if policy == "max-min" else -found.value
 
 
-def _rate(data: Tables, j: int, kind: int) -> float:
+def _rate(data: ProgressTables, j: int, kind: int) -> float:
     """X_j^r, from the level that the type's units belong to."""
     job = data.jobs[j]
     where = np.flatnonzero(job.step == job.type_step[kind])
@@ -305,7 +305,7 @@ class Rounds:
     and then by the larger Y; a job runs on the first type that has room for its whole gang.
     """
 
-    def __init__(self, data: Tables) -> None:
+    def __init__(self, data: ProgressTables) -> None:
         self.data = data
         self.received: dict[tuple[int, int], int] = {}
         self.fractions: dict[tuple[int, int], float] = {}

@@ -97,13 +97,13 @@ def fork(
     -----
     O(T J copies H).
     """
-    left = work.astype(float).copy()
+    remaining = work.astype(float).copy()
     result = Forked()
     nodes = speed.shape[1]
     entries = 0
     before: dict[int, int] = {}
     for slot in range(1, horizon + 1):
-        waiting = [j for j in range(len(work)) if left[j] > DONE * work[j] and speed[j].any()]
+        waiting = [j for j in range(len(work)) if remaining[j] > DONE * work[j] and speed[j].any()]
         if not waiting:
             break
         if short_of_time(deadline, entries):
@@ -116,26 +116,26 @@ def fork(
         believed = guess()
         if choose is None:
             assigned: Mapping[int, Sequence[int]] = _in_turn(
-                order(slot, active, left), speed, believed, min(copies, nodes)
+                order(slot, active, remaining), speed, believed, min(copies, nodes)
             )
         else:
-            assigned = choose(slot, active, left, believed)
+            assigned = choose(slot, active, remaining, believed)
         round_busy = 0.0
         running: dict[int, tuple[int, float]] = {}
         for j, chosen in assigned.items():
             useful = {h: 1.0 - overhead - (restart if before.get(h) != j else 0.0) for h in chosen}
             total = float(sum(believed[j, h] * useful[h] for h in chosen))
-            missing = left[j]
+            missing = remaining[j]
             for h in chosen:
                 share = float(believed[j, h]) * useful[h] / total
                 steps = min(missing * share, float(speed[j, h]) * useful[h])
                 running[h] = (j, steps)
                 round_busy += steps / float(speed[j, h])
-                left[j] -= steps
+                remaining[j] -= steps
                 if observed is not None:
                     observed(j, h)
-            if left[j] <= DONE * work[j]:
-                left[j] = 0.0
+            if remaining[j] <= DONE * work[j]:
+                remaining[j] = 0.0
                 result.finish[j] = slot
         entries += max(1, len(running))
         before = {h: j for h, (j, _) in running.items()}

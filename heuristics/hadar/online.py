@@ -27,7 +27,7 @@ from schedgap.formulations.hadar.pricing import (
     slot_costs,
     trace,
 )
-from schedgap.formulations.hadar.tables import FINEST, JobTable, Tables, tables
+from schedgap.formulations.hadar.tables import FINEST, JobTable, ProgressTables, tables
 from schedgap.heuristics.common.run import HeuristicRun, variant
 from schedgap.heuristics.hadar.simulate import RestartDelay, Simulated, refuse_long_delay, run_of
 from schedgap.solvers.result import NO_DEADLINE, Deadline
@@ -56,7 +56,7 @@ class PriceEnds:
     eta: float | None
 
 
-def price_ends(instance: HadarInstance, data: Tables, umin: str, eta: str) -> PriceEnds | None:
+def price_ends(instance: HadarInstance, data: ProgressTables, umin: str, eta: str) -> PriceEnds | None:
     """The ends of the prices over the jobs that can finish when alone; None where none can.
 
     ``U_max`` is the largest utility a schedule can have (a worker is one device). ``direct``:
@@ -103,7 +103,7 @@ class Prices:
     Up to the cap it is ``U_min rho^(gamma / room)``, room = c or c - w + 1. A device at U_max is bought by nobody.
     """
 
-    def __init__(self, data: Tables, ends: PriceEnds, early: bool) -> None:
+    def __init__(self, data: ProgressTables, ends: PriceEnds, early: bool) -> None:
         self.where = [(h, r) for h in range(len(data.machine_capacity)) for r in range(len(data.types))]
         self.where = [(h, r) for h, r in self.where if data.machine_capacity[h, r] > 0]
         self.kind = np.array([r for _, r in self.where], dtype=np.int64)
@@ -334,7 +334,7 @@ def _finite(value: float) -> float | None:
     return value if math.isfinite(value) else None
 
 
-def _too_large(data: Tables, grid: int) -> str | None:
+def _too_large(data: ProgressTables, grid: int) -> str | None:
     """Why the tables by slot are not made, or None: prices and devices by pool, utilities, progress states."""
     pools = int((data.machine_capacity > 0).sum())
     size = (data.horizon + 1) * (_BYTES_PER_POOL * pools + 8 * len(data.jobs) + _BYTES_PER_STATE * grid)
@@ -380,7 +380,7 @@ def _best(job: JobTable, machine: Automaton, prices: Prices) -> tuple[float, flo
 
 
 def certificate(
-    data: Tables, prices: Prices, machines: list[Automaton | None], deadline: Deadline = NO_DEADLINE
+    data: ProgressTables, prices: Prices, machines: list[Automaton | None], deadline: Deadline = NO_DEADLINE
 ) -> float:
     """sum c k + sum_j max(0, best payoff at the prices k, ignoring what is taken) >= OPT.
 
@@ -395,7 +395,7 @@ def certificate(
     return total
 
 
-def _payoff(data: Tables, prices: Prices, machine: Automaton | None, j: int) -> float:
+def _payoff(data: ProgressTables, prices: Prices, machine: Automaton | None, j: int) -> float:
     """The best payoff of a job at the present prices, whatever is taken; over-estimated where it is not exact."""
     job = data.jobs[j]
     usable = _usable(job, prices)

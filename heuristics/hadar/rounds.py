@@ -17,7 +17,7 @@ from pydantic import Field
 
 from schedgap.formulations.common.compiled import njit_cached
 from schedgap.formulations.hadar.instance import HadarInstance
-from schedgap.formulations.hadar.tables import Tables, tables
+from schedgap.formulations.hadar.tables import ProgressTables, tables
 from schedgap.heuristics.common.run import HeuristicRun
 from schedgap.heuristics.hadar.simulate import (
     Overhead,
@@ -197,7 +197,7 @@ class Market:
     utilities : (J, 7) in closed form, see ``Worth.row``
     """
 
-    data: Tables
+    data: ProgressTables
     workers: Ints
     arrivals: Ints
     type_steps: Ints
@@ -350,13 +350,13 @@ def hadar_rounds(
         jobs = np.array([j for j in state.active if j not in kept], dtype=np.int64)
         if not len(jobs) or not free.any():
             return kept
-        left = -(-state.left // state.finer)
+        remaining = -(-state.left // state.finer)
         if len(jobs) <= dp_jobs:
-            recursion = Recursion(market, jobs, left, state.slot)
+            recursion = Recursion(market, jobs, remaining, state.slot)
             chosen = dict(recursion.best(0, free)[1])
             states += len(recursion.memo)
         else:
-            chosen = market.take(jobs, free, left, state.slot)
+            chosen = market.take(jobs, free, remaining, state.slot)
         return {**kept, **chosen}
 
     # without preemption nothing is decided but when jobs arrive or end; payoffs depend on the slot

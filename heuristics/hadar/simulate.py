@@ -18,7 +18,7 @@ from schedgap.formulations.common.instance import Solution
 from schedgap.formulations.hadar.instance import HadarInstance
 from schedgap.formulations.hadar.metrics import metrics
 from schedgap.formulations.hadar.placement import entries_of
-from schedgap.formulations.hadar.tables import FINEST, Tables, tables
+from schedgap.formulations.hadar.tables import FINEST, ProgressTables, tables
 from schedgap.heuristics.common.run import HeuristicRun
 from schedgap.solvers.result import NO_DEADLINE, Deadline
 
@@ -154,8 +154,8 @@ SECONDS_PER_ENTRY = 1e-4
 
 def short_of_time(deadline: Deadline, entries: int) -> bool:
     """Whether it is time to stop, so that a schedule of so many runs can still be written and scored."""
-    left = deadline.left()
-    return left is not None and left <= entries * SECONDS_PER_ENTRY
+    remaining = deadline.left()
+    return remaining is not None and remaining <= entries * SECONDS_PER_ENTRY
 
 
 @dataclass
@@ -302,16 +302,16 @@ def simulate(
 class _Clock:
     """The state between decisions: arrivals, progress, and the runs so far."""
 
-    def __init__(self, instance: HadarInstance, data: Tables, delay: float, overhead: float) -> None:
+    def __init__(self, instance: HadarInstance, data: ProgressTables, delay: float, overhead: float) -> None:
         self.instance, self.data = instance, data
         count = len(data.jobs)
         self.same = 1.0 - overhead / instance.slot_length
         self.fresh = self.same - delay / instance.slot_length
         # a delay takes a part of a slot's units away: finer units keep the rounding small
         finer = 1 if delay == overhead == 0 else max(1, min(10**6, FINEST // max(job.target for job in data.jobs)))
-        left = np.array([job.target * finer for job in data.jobs], dtype=np.int64)
+        remaining = np.array([job.target * finer for job in data.jobs], dtype=np.int64)
         used = np.zeros_like(data.machine_capacity)
-        self.state = State(0, [], left, finer, {}, used, np.zeros(count, dtype=np.int64))
+        self.state = State(0, [], remaining, finer, {}, used, np.zeros(count, dtype=np.int64))
         self.result = Simulated()
         # a job that no set of devices of this cluster can run is never considered
         able = [j for j, job in enumerate(data.jobs) if job.levels > 0]

@@ -25,9 +25,9 @@ from schedgap.formulations.rar_ddls.schedule import (
 from schedgap.heuristics.common.run import HeuristicRun
 from schedgap.heuristics.rar_ddls import passes
 from schedgap.heuristics.rar_ddls.sjf_bco import (
+    CompletedPass,
     JobOrder,
     LargestTheta,
-    Outcome,
     Overestimate,
     Search,
     Underestimate,
@@ -147,7 +147,7 @@ def _search(
     largest: int = info["T"]
     # With kappa = n_g every job is placed by Algorithm 2, the least loaded GPUs.
     kappa = instance.largest_gang
-    best: Outcome | None
+    best: CompletedPass | None
     if policy == passes.RANDOM:
         plan = make_plan(work, guess.weights, order, 1.0, draws=2 * int(work.jobs["gang"].sum()), seed=seed or 0)
         search = Search(work, plan, guess, policy)

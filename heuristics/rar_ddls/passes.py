@@ -265,21 +265,21 @@ def _take_first(gpus: Gpus, room: int, out: Integers) -> None:
 @njit_kernel
 def _take_random(work: Workload, gpus: Gpus, room: int, draws: npt.NDArray[np.float64], out: Integers) -> None:
     """Each GPU in turn: a random server that still has available GPUs, then a random one of these."""
-    left, some = gpus.scratch, gpus.pool  # by server; the pool is not used here
+    remaining, some = gpus.scratch, gpus.pool  # by server; the pool is not used here
     for server in range(gpus.total.size):
-        left[server] = 0
+        remaining[server] = 0
     for g in range(gpus.load.size):
         if not gpus.busy[g] and gpus.load[g] <= room:
-            left[gpus.server_of[g]] += 1
+            remaining[gpus.server_of[g]] += 1
     count = 0
     for server in range(gpus.total.size):
-        if left[server] > 0:
+        if remaining[server] > 0:
             some[count] = server
             count += 1
     for k in range(out.size):
         at = int(draws[2 * k] * count)
         server = some[at]
-        rank = int(draws[2 * k + 1] * left[server])
+        rank = int(draws[2 * k + 1] * remaining[server])
         g = work.servers[server].first - 1
         while rank >= 0:
             g += 1
@@ -287,8 +287,8 @@ def _take_random(work: Workload, gpus: Gpus, room: int, draws: npt.NDArray[np.fl
                 rank -= 1
         out[k] = g
         gpus.busy[g] = True
-        left[server] -= 1
-        if left[server] == 0:
+        remaining[server] -= 1
+        if remaining[server] == 0:
             count -= 1
             for later in range(at, count):
                 some[later] = some[later + 1]

@@ -142,7 +142,7 @@ def estimates(instance: RarDdlsInstance, rho_hat: RhoHat, u: float) -> Estimates
 
 
 @dataclass(frozen=True)
-class Outcome:
+class CompletedPass:
     """A pass that went through.
 
     Attributes
@@ -168,7 +168,7 @@ class _Known:
     high: int
     beat: int
     status: int
-    outcome: Outcome | None
+    outcome: CompletedPass | None
 
 
 @dataclass
@@ -197,7 +197,7 @@ class Search:
     attempts: list[int] = field(default_factory=lambda: [0, 0])
     _known: dict[int, list[_Known]] = field(default_factory=dict)
 
-    def one_pass(self, theta: float, kappa: int, beat: int) -> Outcome | None:
+    def one_pass(self, theta: float, kappa: int, beat: int) -> CompletedPass | None:
         """The pass (theta, kappa), or None where it breaks off or its makespan is not below `beat`.
 
         An outcome that was known from another theta keeps that theta, and may have a makespan of `beat` or more.
@@ -213,14 +213,18 @@ class Search:
         self.attempts[0] += int(facts[passes.ATTEMPTS_2])
         self.attempts[1] += int(facts[passes.ATTEMPTS_3])
         weight = int(facts[passes.LARGEST])
-        outcome = Outcome(theta, kappa, int(facts[passes.MAKESPAN]), weight, run) if status == passes.COMPLETE else None
+        outcome = (
+            CompletedPass(theta, kappa, int(facts[passes.MAKESPAN]), weight, run) if status == passes.COMPLETE else None
+        )
         if not self.literal:
             high = int(facts[passes.HIGH])
             above = FAR + 1 if high == FAR else high
             self._known.setdefault(kappa, []).append(_Known(weight, above, beat, status, outcome))
         return outcome
 
-    def bisect(self, largest: int, bisection: str, kappas: Sequence[int]) -> tuple[Outcome | None, list[list[int]]]:
+    def bisect(
+        self, largest: int, bisection: str, kappas: Sequence[int]
+    ) -> tuple[CompletedPass | None, list[list[int]]]:
         """Algorithm 1, lines 4 to 24, with T + 1 as the makespan of what is infeasible.
 
         Parameters
@@ -235,7 +239,7 @@ class Search:
         The best pass, or None; and for each theta that was tried [theta, makespan], where the makespan is
         T + 1 unless the best one so far improved. At the deadline, the best so far.
         """
-        best: Outcome | None = None
+        best: CompletedPass | None = None
         makespan = largest + 1
         probes = []
         left, right = 1, largest
@@ -308,7 +312,7 @@ def base_info(instance: RarDdlsInstance, largest: int | None, u: float, l: float
     }
 
 
-def pass_facts(instance: RarDdlsInstance, guess: Estimates, outcome: Outcome | None) -> dict[str, Json] | None:
+def pass_facts(instance: RarDdlsInstance, guess: Estimates, outcome: CompletedPass | None) -> dict[str, Json] | None:
     """A pass as its guarantees see it, JSON-compatible; None where it did not go through.
 
     Returns
@@ -337,7 +341,7 @@ def pass_facts(instance: RarDdlsInstance, guess: Estimates, outcome: Outcome | N
 
 
 def finished(
-    instance: RarDdlsInstance, best: Outcome | None, info: dict[str, object], why_nothing: str
+    instance: RarDdlsInstance, best: CompletedPass | None, info: dict[str, object], why_nothing: str
 ) -> HeuristicRun:
     """The run of a heuristic whose best pass is `best`.
 

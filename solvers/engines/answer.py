@@ -121,7 +121,7 @@ def meets(objective: float, bound: float, sense: int, integral: bool) -> bool:
     return optimal(objective, bound, sense)
 
 
-class Progress:
+class EngineProgress:
     """Keeps the best point and bound seen during a run, and tells ``options.report`` of them.
 
     A bound is reported only where the engine is `believed`: its declared range is kept.

@@ -18,7 +18,7 @@ import pulp
 
 from schedgap.formulations.common.declarative import DeclarativeModel
 from schedgap.formulations.common.errors import EngineMissing
-from schedgap.solvers.engines.answer import EngineAnswer, Progress, conclude, settled, sizes
+from schedgap.solvers.engines.answer import EngineAnswer, EngineProgress, conclude, settled, sizes
 from schedgap.solvers.engines.arrays import FloatArray, ModelArrays, model_arrays
 from schedgap.solvers.engines.cbc_process import CbcRun, read_log
 from schedgap.solvers.engines.whole import BOUND_TOLERANCE, FLOATING_RANGE, WholeModel, whole_model
@@ -87,7 +87,7 @@ class Cbc:
         if (known := settled(model, arrays, version, time.monotonic() - started)) is not None:
             return known
         doubt = self.limits.exceeded(whole)
-        progress = None if ray else Progress(model, arrays, options, believed=not doubt)
+        progress = None if ray else EngineProgress(model, arrays, options, believed=not doubt)
         run = CbcRun(program, whole, options, progress)
         run.go(arrays.start(model, options.start), with_cost=not ray)
         log = read_log(run.lines)

@@ -21,7 +21,7 @@ from pathlib import Path
 import numpy as np
 
 from schedgap.formulations.common.numbers import gap
-from schedgap.solvers.engines.answer import Progress
+from schedgap.solvers.engines.answer import EngineProgress
 from schedgap.solvers.engines.arrays import FloatArray
 from schedgap.solvers.engines.lp import mps_text
 from schedgap.solvers.engines.watch import watched
@@ -143,7 +143,7 @@ _HANDLES = Path("/proc/self/fd")
 class CbcRun:
     """One run of the program; its files leave no trace."""
 
-    def __init__(self, program: str, model: WholeModel, options: SolveOptions, progress: Progress | None) -> None:
+    def __init__(self, program: str, model: WholeModel, options: SolveOptions, progress: EngineProgress | None) -> None:
         self._program = program
         self._arrays = model.arrays
         self._goal = model.objective
@@ -194,9 +194,9 @@ class CbcRun:
         arguments += ["-increment", repr(increment), "-ratioGap", "0", "-allowableGap", "0"]
         if self._arrays.endless:
             arguments += ["-presolve", "off"]
-        left = options.deadline.left()
-        if left is not None:
-            arguments += ["-seconds", f"{max(0.01, left):.3f}"]
+        remaining = options.deadline.left()
+        if remaining is not None:
+            arguments += ["-seconds", f"{max(0.01, remaining):.3f}"]
         if options.feasibility_tolerance is not None:
             tolerance = repr(float(options.feasibility_tolerance))
             arguments += ["-primalTolerance", tolerance, "-integerTolerance", tolerance]

@@ -16,7 +16,7 @@ from schedgap.formulations.common.declarative import DeclarativeModel
 from schedgap.formulations.common.errors import ModelRefused
 from schedgap.formulations.common.numbers import gap
 from schedgap.solvers.cp_sat.search import Listener, cp_parameters, search_apart
-from schedgap.solvers.engines.answer import EngineAnswer, Progress, conclude, settled, sizes
+from schedgap.solvers.engines.answer import EngineAnswer, EngineProgress, conclude, settled, sizes
 from schedgap.solvers.engines.arrays import FloatArray, ModelArrays, model_arrays
 from schedgap.solvers.engines.integers import (
     LARGEST_ACTIVITY,
@@ -204,7 +204,7 @@ class _Run:
     """One CP-SAT model and its search."""
 
     def __init__(
-        self, arrays: ModelArrays, integers: IntegerModel, options: SolveOptions, progress: Progress | None
+        self, arrays: ModelArrays, integers: IntegerModel, options: SolveOptions, progress: EngineProgress | None
     ) -> None:
         self.close_enough = False
         self.died = ""
@@ -304,8 +304,8 @@ class _Run:
     def go(self) -> tuple[str, FloatArray | None, float | None, Termination, int | None]:
         """Search; the native status' name, the best point, the bound, why it stopped, and branches."""
         options = self._options
-        left = options.deadline.left()
-        if left == 0.0:
+        remaining = options.deadline.left()
+        if remaining == 0.0:
             return "UNKNOWN", None, self._known_bound(), Termination.TIME_LIMIT, None
         listener = Listener(self._point, self._bound, options.log)
         run = search_apart(self._model.proto, self._parameters, listener, options.deadline)
@@ -368,7 +368,7 @@ class CpSat:
             return self._answer(Status.INFEASIBLE, Termination.PROVEN, started, info)
         round_cost(integers)
         refuse_overflow(integers, names)
-        run = _Run(arrays, integers, options, None if rays.directions else Progress(model, arrays, options))
+        run = _Run(arrays, integers, options, None if rays.directions else EngineProgress(model, arrays, options))
         run.hint(arrays.start(model, options.start))
         native, values, bound, termination, branches = run.go()
         if run.died:

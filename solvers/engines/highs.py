@@ -15,7 +15,7 @@ from schedgap.formulations.common.declarative import DeclarativeModel
 from schedgap.formulations.common.errors import ModelRefused
 from schedgap.formulations.common.instance import Json
 from schedgap.formulations.common.numbers import MINIMISE
-from schedgap.solvers.engines.answer import EngineAnswer, Progress, conclude, settled, sizes
+from schedgap.solvers.engines.answer import EngineAnswer, EngineProgress, conclude, settled, sizes
 from schedgap.solvers.engines.arrays import FloatArray, ModelArrays, model_arrays
 from schedgap.solvers.engines.watch import watched
 from schedgap.solvers.engines.whole import FLOATING_RANGE, WholeModel, whole_model
@@ -87,7 +87,7 @@ class _Native:
 class _Run:
     """One native run: a fresh solver object, its callbacks, its thread."""
 
-    def __init__(self, model: WholeModel, options: SolveOptions, progress: Progress | None) -> None:
+    def __init__(self, model: WholeModel, options: SolveOptions, progress: EngineProgress | None) -> None:
         self._arrays = model.arrays
         self._objective = model.objective
         # relative gaps are of the whole objective
@@ -136,11 +136,11 @@ class _Run:
     def go(self) -> _Native:
         """Run until it ends, the deadline passes or Ctrl-C comes."""
         deadline = self._options.deadline
-        left = deadline.left()
-        if left == 0.0:
+        remaining = deadline.left()
+        if remaining == 0.0:
             return _Native("kTimeLimit", None, None, None, False)
-        if left is not None:
-            _set(self._solver, "time_limit", left)
+        if remaining is not None:
+            _set(self._solver, "time_limit", remaining)
         self._solver.setCallback(self._callback, None)
         wanted = [*_INTERRUPTS, _CALLBACKS.kCallbackMipImprovingSolution]
         if self._options.log is not None:
@@ -245,7 +245,7 @@ class Highs:
         if (known := settled(model, arrays, self.version(), time.monotonic() - started)) is not None:
             return known
         doubt = self.limits.exceeded(whole)
-        progress = Progress(model, arrays, options, believed=not doubt)
+        progress = EngineProgress(model, arrays, options, believed=not doubt)
         start = arrays.start(model, options.start)
         if arrays.is_mip and arrays.endless and _relaxation_unbounded(arrays, options):
             native = _Native("kUnboundedOrInfeasible", None, None, None, False)
@@ -316,7 +316,9 @@ def pass_arrays(solver: Json, arrays: ModelArrays, cost: FloatArray | None = Non
         raise ModelRefused("engine highs: HiGHS does not accept the model (a number out of its range)")
 
 
-def _solved(model: WholeModel, options: SolveOptions, progress: Progress | None, start: dict[int, float]) -> _Native:
+def _solved(
+    model: WholeModel, options: SolveOptions, progress: EngineProgress | None, start: dict[int, float]
+) -> _Native:
     """One run; a second one without presolve where the first contradicts itself.
 
     HiGHS 1.13.1 ends in kSolveError, or calls optimal a point that it knows to be infeasible, on some models
@@ -364,8 +366,8 @@ def relaxation_duals(model: WholeModel, options: SolveOptions) -> FloatArray | N
 
 def _unbounded_or_infeasible(arrays: ModelArrays, options: SolveOptions) -> tuple[Status, Termination]:
     """Which of the two a model is that cannot have a bounded optimum."""
-    left = options.deadline.left()
-    if left == 0.0:
+    remaining = options.deadline.left()
+    if remaining == 0.0:
         return Status.UNKNOWN, Termination.TIME_LIMIT
     plain = SolveOptions(deadline=options.deadline, seed=options.seed, threads=options.threads, log=options.log)
     native = _solved(whole_model(arrays.without_cost()), plain, None, {})

@@ -120,8 +120,8 @@ def _lp_lines(arrays: ModelArrays, columns: list[str], rows: list[str]) -> Itera
         elif low == high:
             yield f" {name} = {low!r}"
         else:
-            left = "-inf" if low == -np.inf else repr(low)
-            yield f" {left} <= {name}" + ("" if high == np.inf else f" <= {high!r}")
+            remaining = "-inf" if low == -np.inf else repr(low)
+            yield f" {remaining} <= {name}" + ("" if high == np.inf else f" <= {high!r}")
     whole = [name for name, integral in zip(columns, arrays.integral.tolist(), strict=True) if integral]
     if whole:
         yield "Generals"

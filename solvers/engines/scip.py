@@ -13,7 +13,7 @@ import numpy as np
 
 from schedgap.formulations.common.declarative import DeclarativeModel
 from schedgap.formulations.common.errors import EngineMissing, ModelRefused
-from schedgap.solvers.engines.answer import EngineAnswer, Progress, conclude, settled, sizes
+from schedgap.solvers.engines.answer import EngineAnswer, EngineProgress, conclude, settled, sizes
 from schedgap.solvers.engines.arrays import FloatArray, ModelArrays, model_arrays
 from schedgap.solvers.engines.watch import watched
 from schedgap.solvers.engines.whole import Range, WholeModel, whole_model
@@ -91,7 +91,7 @@ class _Bests(pyscipopt.Eventhdlr):
 class _Run:
     """One native run: a fresh solver object with the model in it, its events, its thread."""
 
-    def __init__(self, model: WholeModel, options: SolveOptions, progress: Progress | None) -> None:
+    def __init__(self, model: WholeModel, options: SolveOptions, progress: EngineProgress | None) -> None:
         self._objective = model.objective
         self._options = options
         self._progress = progress
@@ -143,11 +143,11 @@ class _Run:
     def go(self) -> _Native:
         """Run until it ends, the deadline passes or Ctrl-C comes."""
         deadline = self._options.deadline
-        left = deadline.left()
-        if left == 0.0:
+        remaining = deadline.left()
+        if remaining == 0.0:
             return _Native("timelimit")
-        if left is not None:
-            self._set("limits/time", left)
+        if remaining is not None:
+            self._set("limits/time", remaining)
         if self._progress is not None:
             self._solver.includeEventhdlr(_Bests(self), "best points", "hands every new best point on")
         with tempfile.TemporaryDirectory() as folder:
@@ -230,7 +230,7 @@ class Scip:
         if arrays.is_mip and arrays.endless and _relaxation_unbounded(arrays, options):
             native = _Native("inforunbd")
         else:
-            run = _Run(whole, options, Progress(model, arrays, options, believed=not doubt))
+            run = _Run(whole, options, EngineProgress(model, arrays, options, believed=not doubt))
             run.warm_start(arrays.start(model, options.start))
             native = run.go()
         status, termination = native_meaning(native.status)

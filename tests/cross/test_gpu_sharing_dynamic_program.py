@@ -15,7 +15,7 @@ from schedgap.formulations.gpu_sharing.modes import choices
 from schedgap.solvers.exact.gpu_sharing import cp, dynamic_program, lp
 from schedgap.solvers.exact.gpu_sharing.dynamic_program import DynamicProgram
 from schedgap.solvers.exact.gpu_sharing.lp import all_columns, column_bound
-from schedgap.solvers.exact.gpu_sharing.search import Found
+from schedgap.solvers.exact.gpu_sharing.search import OverlapSchedule
 from schedgap.solvers.incumbent import Incumbent
 from schedgap.solvers.result import NO_DEADLINE, SolveOptions, Status
 
@@ -72,7 +72,7 @@ def without(prices: lp.ColumnBound) -> lp.ColumnBound:
     return replace(prices, **{name: 0 * getattr(prices, name) for name in ("idle", "alone", "beside", "unspent")})
 
 
-def total(instance: GpuSharingInstance, found: Found) -> int:
+def total(instance: GpuSharingInstance, found: OverlapSchedule) -> int:
     """The sum of JCT."""
     return found.total - sum(one.arrival - 1 for one in instance.jobs)
 

@@ -9,7 +9,7 @@ from oracles.g_vne import ring_options, room
 from scipy.optimize import linprog
 
 from schedgap.formulations.g_vne.instance import GVneInstance
-from schedgap.formulations.g_vne.ring_network import Tables
+from schedgap.formulations.g_vne.ring_network import NetworkTables
 
 
 def enumerated_lp(instance: GVneInstance) -> float:
@@ -30,7 +30,7 @@ def enumerated_lp(instance: GVneInstance) -> float:
     return -float(found.fun)
 
 
-def distances(data: Tables, price: np.ndarray, wide: np.ndarray) -> np.ndarray:
+def distances(data: NetworkTables, price: np.ndarray, wide: np.ndarray) -> np.ndarray:
     """All-pairs distances by Floyd and Warshall."""
     d = np.full((data.nodes, data.nodes), np.inf)
     np.fill_diagonal(d, 0.0)
@@ -41,7 +41,7 @@ def distances(data: Tables, price: np.ndarray, wide: np.ndarray) -> np.ndarray:
     return d
 
 
-def cheapest_ring(data: Tables, j: int, size: int, node: np.ndarray, between: np.ndarray) -> float:
+def cheapest_ring(data: NetworkTables, j: int, size: int, node: np.ndarray, between: np.ndarray) -> float:
     """The least cost of a ring of `size` workers under the job's caps, over all sets and orders of hosts."""
     hosts = np.flatnonzero(data.cap[j]).tolist()
     best = np.inf

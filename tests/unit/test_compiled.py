@@ -55,6 +55,28 @@ def test_a_change_in_a_called_module_is_seen(tmp_path: Path, decorator: str) -> 
     assert run(tmp_path) == ["2", "0"]
 
 
+NAMED = """
+from typing import NamedTuple
+from schedgap.formulations.common.compiled import njit_cached
+
+class {kind}(NamedTuple):
+    value: int
+
+@njit_cached
+def value(pair):
+    return pair.value
+
+print(value({kind}(7)))
+"""
+
+
+def test_code_kept_for_a_type_that_has_another_name_now_is_made_anew(tmp_path: Path) -> None:
+    (tmp_path / "calling.py").write_text("import named", encoding="utf-8")
+    for kind in ("Pair", "Couple"):
+        (tmp_path / "named.py").write_text(NAMED.format(kind=kind), encoding="utf-8")
+        assert run(tmp_path) == ["7"]
+
+
 UNWRITABLE = """
 import sys
 from numba.core import caching

@@ -20,7 +20,7 @@ from schedgap.formulations.ddljs.models import build_ilp, ilp_nonzeros
 from schedgap.formulations.ddljs.utility import contiguous, reaches, resolution, ring_of, table, uses_of, utility
 from schedgap.heuristics.ddljs.baselines import drf, fifo, las
 from schedgap.heuristics.ddljs.gadget import by_marginals, gadget
-from schedgap.heuristics.ddljs.inner import Progress, slot_problem
+from schedgap.heuristics.ddljs.inner import GreedyState, slot_problem
 from schedgap.solvers import budget
 from schedgap.solvers.exact.ddljs.bound import upper_bound
 from schedgap.solvers.exact.g_vne.colgen import solve_colgen
@@ -95,7 +95,7 @@ def test_filling_is_what_starts_a_steep_sigmoid() -> None:
 @pytest.mark.parametrize("seed", range(25))
 def test_the_knapsack_of_a_slot_is_a_bound(seed: int) -> None:
     instance = tiny(seed)
-    progress = Progress(instance)
+    progress = GreedyState(instance)
     problem = slot_problem(progress, list(progress.active()))
     if problem.instance is None:
         return
@@ -119,7 +119,7 @@ def test_a_slot_that_is_used_up_exactly_has_a_bound_without_room() -> None:
         "links": [],
         "jobs": [{"id": name, "utility": worth, **job} for name in "ab"],
     }
-    progress = Progress(DdljsInstance.parse(data))
+    progress = GreedyState(DdljsInstance.parse(data))
     problem = slot_problem(progress, list(progress.active()))
     packed = by_marginals(progress, problem)
     assert problem.instance is not None and packed is not None

@@ -147,7 +147,7 @@ def test_bounds_of_cbc_never_exceed_the_optimum() -> None:
 
 
 def test_a_point_far_from_feasible_is_an_engine_error_not_an_answer() -> None:
-    from schedgap.solvers.engines.answer import Progress, conclude
+    from schedgap.solvers.engines.answer import EngineProgress, conclude
     from schedgap.solvers.result import SolveOptions, Status, Termination
 
     maker = ModelMaker()
@@ -174,7 +174,7 @@ def test_a_point_far_from_feasible_is_an_engine_error_not_an_answer() -> None:
         assert answer.status is status
         assert (answer.values is None) == (status is Status.ERROR)
     seen: list[object] = []
-    progress = Progress(model, arrays, SolveOptions(report=lambda *what: seen.append(what)))
+    progress = EngineProgress(model, arrays, SolveOptions(report=lambda *what: seen.append(what)))
     progress.incumbent(np.array([0.0, 0.0]), 3.0)
     assert (progress.values, progress.objective, progress.bound, seen) == (None, None, 3.0, [])
     progress.incumbent(np.array([5.0, 1.0]), 3.0)

@@ -6,11 +6,11 @@ import pytest
 
 from schedgap.benchmarks.instances import make_instance
 from schedgap.catalogue.registry import find_problem
-from schedgap.formulations.gpu_sharing.dynamics import Tables, tables
+from schedgap.formulations.gpu_sharing.dynamics import SharingTables, tables
 from schedgap.formulations.gpu_sharing.modes import _wanted, choices
 
 
-def every_pair(data: Tables) -> list[set[int]]:
+def every_pair(data: SharingTables) -> list[set[int]]:
     n = len(data.steps)
     wanted = [{own[0]} for own in data.steps]
     for one in range(n):

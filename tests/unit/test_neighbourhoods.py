@@ -30,7 +30,7 @@ from schedgap.solvers.exact.hadar.lns import solve_lns as solve_windows
 from schedgap.solvers.exact.rar_ddls.lns import JobNeighbourhoods, solve_lns
 from schedgap.solvers.exact.rar_ddls.search import BestSchedule
 from schedgap.solvers.incumbent import Incumbent
-from schedgap.solvers.neighbourhoods import PATIENCE, Neighbourhoods, NeighbourhoodSearch, Outcome, searched
+from schedgap.solvers.neighbourhoods import PATIENCE, Neighbourhoods, NeighbourhoodSearch, StepOutcome, searched
 from schedgap.solvers.result import Deadline, Result, SolveOptions, Status, Termination, clock
 
 
@@ -50,7 +50,7 @@ class Ones(Neighbourhoods):
     def freed(self, kind: str, size: int, rng: np.random.Generator) -> Collection[int]:
         return [] if kind == "none" else [int(j) for j in rng.permutation(self.parts)[:size]]
 
-    def solve(self, parts: Collection[int], most_work: float) -> Outcome:
+    def solve(self, parts: Collection[int], most_work: float) -> StepOutcome:
         self.sizes.append(len(parts))
         self.incumbent.work += 0.1
         if self.interrupt and len(self.sizes) >= self.interrupt:
@@ -60,7 +60,7 @@ class Ones(Neighbourhoods):
             self.values[j] = 0
         if ones:
             self.incumbent.propose({"values": list(self.values)})
-        return Outcome(bool(ones), complete=True)
+        return StepOutcome(bool(ones), complete=True)
 
 
 def _check(solution: Solution) -> CheckReport:
@@ -90,9 +90,9 @@ def test_it_ends_when_the_whole_instance_was_freed_in_vain() -> None:
 
 def test_without_any_limit_it_loses_patience() -> None:
     class Stubborn(Ones):
-        def solve(self, parts: Collection[int], most_work: float) -> Outcome:
+        def solve(self, parts: Collection[int], most_work: float) -> StepOutcome:
             self.sizes.append(len(parts))
-            return Outcome(better=False, complete=False)
+            return StepOutcome(better=False, complete=False)
 
     incumbent, _ = _ones()
     there = Stubborn(incumbent)

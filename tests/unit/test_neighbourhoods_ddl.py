@@ -30,7 +30,7 @@ from schedgap.solvers.exact.ddl_cluster.gangs import Block, Gangs, blocks_of, or
 from schedgap.solvers.exact.ddl_cluster.lns import solve_lns as solve_gangs
 from schedgap.solvers.exact.ddljs.lns import solve_lns as solve_workers
 from schedgap.solvers.incumbent import Incumbent
-from schedgap.solvers.neighbourhoods import SHOWN, Neighbourhoods, NeighbourhoodSearch, Outcome, searched
+from schedgap.solvers.neighbourhoods import SHOWN, Neighbourhoods, NeighbourhoodSearch, StepOutcome, searched
 from schedgap.solvers.result import Deadline, Result, SolveOptions, Status, Termination
 
 # -- the search: gains that are proposed now and then ------------------------------------------------------------------
@@ -48,12 +48,12 @@ class Counted(Neighbourhoods):
     def freed(self, kind: str, size: int, rng: np.random.Generator) -> Collection[int]:
         return [int(j) for j in rng.permutation(10)[:5]]
 
-    def solve(self, parts: Collection[int], most_work: float) -> Outcome:
+    def solve(self, parts: Collection[int], most_work: float) -> StepOutcome:
         if self.left == self.interrupt:
             raise KeyboardInterrupt
         self.left -= 1
         self.incumbent.work += 0.1
-        return Outcome(better=True, complete=True)
+        return StepOutcome(better=True, complete=True)
 
     def value(self) -> float:
         return float(self.left)

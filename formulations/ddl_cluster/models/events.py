@@ -282,11 +282,11 @@ def _disjoint(
     parts: Parts, one: tuple[int, int, int, Gpu], other: tuple[int, int, int, Gpu], first: pulp.LpVariable
 ) -> None:
     """Where both are there: `one` ends before `other` starts, or the other way round."""
-    there = [parts.place[one[0], one[3]], parts.place[other[0], one[3]]]
+    placements = [parts.place[one[0], one[3]], parts.place[other[0], one[3]]]
     for early, late, sign in ((one, other, 1.0), (other, one, -1.0)):
         seconds = (parts.jobs[early[0]].forward, parts.jobs[early[0]].backward)[early[2]]
         most = parts.last + seconds
-        slack = [(first, -sign * most), *((place, -most) for place in there)]
+        slack = [(first, -sign * most), *((place, -most) for place in placements)]
         terms = [(parts.task[late], 1.0), (parts.task[early], -1.0), *slack]
         parts.layout.numbered("disjoint", terms, ">=", seconds - (3 if sign > 0 else 2) * most)
 
@@ -303,8 +303,8 @@ def _add_memory(parts: Parts) -> None:
                 continue
             for gpu in sorted(set.intersection(*(set(parts.open[j]) for j in chosen))):
                 apart = [(_apart(parts, j, k), 1.0) for j in chosen for k in chosen if j != k]
-                there = [(parts.place[j, gpu], -1.0) for j in chosen]
-                parts.layout.numbered("memory", [*apart, *there], ">=", 1 - size)
+                placements = [(parts.place[j, gpu], -1.0) for j in chosen]
+                parts.layout.numbered("memory", [*apart, *placements], ">=", 1 - size)
 
 
 def _apart(parts: Parts, j: int, k: int) -> pulp.LpVariable:

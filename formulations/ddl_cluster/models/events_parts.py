@@ -245,25 +245,25 @@ def _transfers(
     latency, b, eta = instance.link.exact_parameters()
     servers = [{s for s, _ in gpus} for gpus in placement]
     coming = sorted(((moment + latency, key) for key, moment in admit.items()), reverse=True)
-    left: dict[AllReduce, Fraction] = {}
+    remaining: dict[AllReduce, Fraction] = {}
     line: list[tuple[Fraction, int, int, int]] = []
     now = Fraction(0)
-    while coming or left:
+    while coming or remaining:
         pace = {}
-        for key in left:
-            k = max(sum(s in servers[other] for other, _ in left) for s in servers[key[0]])
+        for key in remaining:
+            k = max(sum(s in servers[other] for other, _ in remaining) for s in servers[key[0]])
             pace[key] = k * b + (k - 1) * eta
-        moments = [now + left[key] * pace[key] for key in left] + [moment for moment, _ in coming[-1:]]
+        moments = [now + remaining[key] * pace[key] for key in remaining] + [moment for moment, _ in coming[-1:]]
         passed, now = min(moments) - now, min(moments)
-        for key in list(left):
-            left[key] -= passed / pace[key]
-            if not left[key]:
-                del left[key]
+        for key in list(remaining):
+            remaining[key] -= passed / pace[key]
+            if not remaining[key]:
+                del remaining[key]
                 end[key] = now
                 line.append((now, 0, *key))
         while coming and coming[-1][0] == now:
             key = coming.pop()[1]
-            left[key] = exact(instance.jobs[key[0]].message)
+            remaining[key] = exact(instance.jobs[key[0]].message)
             line.append((now, 2, *key))
     return line
 

@@ -144,9 +144,9 @@ class _Enumeration:
     def _hopeless(self, t: int) -> bool:
         slots = self.latest - t + 1
         work = 0
-        for j, left in enumerate(self.left):
+        for j, remaining in enumerate(self.left):
             if not self.end[j]:
-                least = -(-left // self.best[j])
+                least = -(-remaining // self.best[j])
                 if least > slots:
                     return True
                 work += least * self.need[j]
@@ -163,7 +163,7 @@ class _Enumeration:
             return
         for gpus in self._placements(j):
             self._count()
-            shares = Counter(s for s, there in enumerate(self.gpus_of) for g in gpus if g in there)
+            shares = Counter(s for s, on_server in enumerate(self.gpus_of) for g in gpus if g in on_server)
             if self.shifted and before is not None and self._fits_before(j, gpus, shares, before):
                 continue
             histories = [self.history[g] for g in gpus]
@@ -233,7 +233,7 @@ class _Enumeration:
         rings = Counter(s for j in running for s, share in self.shares[j].items() if share < self.need[j])
         rates = {j: self._rate(j, rings) for j in running}
         slot = _Slot(self.busy.copy(), rings, rates)
-        left = self.left.copy()
+        remaining = self.left.copy()
         for j, rate in rates.items():
             self.left[j] -= rate
             if self.left[j] <= 0:
@@ -243,7 +243,7 @@ class _Enumeration:
         self._slot(t + 1, slot)
         for j in running:
             self.end[j] = 0
-        self.left = left
+        self.left = remaining
         self.busy = slot.busy.copy()
 
     def _schedule(self) -> JointSchedule:

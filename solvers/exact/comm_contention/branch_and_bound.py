@@ -47,28 +47,28 @@ def after_completions(instance: CommContentionInstance, times: Sequence[float], 
     begin = [exact(moment) for moment in times]
     chosen = list(times)
     waiting = set(range(len(times)))
-    left: dict[int, Fraction] = {}
+    remaining: dict[int, Fraction] = {}
     clock = min(begin) + latency
     while waiting:
         j = min(waiting, key=lambda task: (begin[task], task))
         moment = max(clock, begin[j] + latency)
-        if left:
-            pace = len(left) * alone + (len(left) - 1) * penalty
-            first = min(left.values())
+        if remaining:
+            pace = len(remaining) * alone + (len(remaining) - 1) * penalty
+            first = min(remaining.values())
             end = clock + pace * first
             if end <= moment + allowed:
                 for task in waiting:  # those that are due before this completion wait for it
                     if begin[task] + latency < end:
                         chosen[task] = _rounded_up(end - latency)
                         begin[task] = exact(chosen[task])
-                left = {task: x - first for task, x in left.items() if x > first}
+                remaining = {task: x - first for task, x in remaining.items() if x > first}
                 clock = end
                 continue
             volume = (moment - clock) / pace
-            left = {task: x - volume for task, x in left.items()}
+            remaining = {task: x - volume for task, x in remaining.items()}
         clock = moment
         waiting.remove(j)
-        left[j] = exact(instance.tasks[j].size)
+        remaining[j] = exact(instance.tasks[j].size)
     return {"start": {task.id: moment for task, moment in zip(instance.tasks, chosen, strict=True)}}
 
 

@@ -306,7 +306,7 @@ def _replay(start: Floats, tasks: Tasks, tolerance: float) -> float:
     """The sum of flow times with these starts; infinite where one is before its release."""
     size, release, b, eta = tasks
     n = size.shape[0]
-    left = np.zeros(n)
+    remaining = np.zeros(n)
     begun = np.zeros(n, np.bool_)
     clock = total = 0.0
     active, over = 0, 0
@@ -320,28 +320,28 @@ def _replay(start: Floats, tasks: Tasks, tolerance: float) -> float:
         for i in range(n):
             if not begun[i]:
                 following = min(following, max(start[i], release[i]))
-            elif left[i] >= 0.0 and (first < 0 or left[i] < left[first]):
+            elif remaining[i] >= 0.0 and (first < 0 or remaining[i] < remaining[first]):
                 first = i
         pace = active * b + (active - 1) * eta
-        if active > 0 and clock + pace * left[first] <= following:
-            volume = left[first]
+        if active > 0 and clock + pace * remaining[first] <= following:
+            volume = remaining[first]
             clock += pace * volume
             total += clock - release[first]
             for i in range(n):
-                if begun[i] and left[i] >= 0.0:
-                    left[i] = max(0.0, left[i] - volume)
-            left[first] = -1.0  # done
+                if begun[i] and remaining[i] >= 0.0:
+                    remaining[i] = max(0.0, remaining[i] - volume)
+            remaining[first] = -1.0  # done
             active -= 1
             over += 1
             continue
         for i in range(n):
-            if active > 0 and begun[i] and left[i] >= 0.0:
-                left[i] = max(0.0, left[i] - (following - clock) / pace)
+            if active > 0 and begun[i] and remaining[i] >= 0.0:
+                remaining[i] = max(0.0, remaining[i] - (following - clock) / pace)
         clock = following
         for i in range(n):
             if not begun[i] and max(start[i], release[i]) <= clock:
                 begun[i] = True
-                left[i] = size[i]
+                remaining[i] = size[i]
                 active += 1
     return total
 

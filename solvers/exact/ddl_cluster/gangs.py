@@ -37,7 +37,7 @@ Ints = NDArray[np.int64]
 MASK = 2**48 - 1
 
 
-class Tables(NamedTuple):
+class WalkTables(NamedTuple):
     """An instance as the walk sees it; time in ticks.
 
     Attributes
@@ -64,7 +64,7 @@ class Order(NamedTuple):
 
 
 @njit_kernel
-def total_of(tables: Tables, order: Order, free: Ints) -> int:
+def total_of(tables: WalkTables, order: Order, free: Ints) -> int:
     """The sum of finishes of blocks laid in this order, as :meth:`~.gangs.Gangs.lay` does it; O(J S).
 
     Parameters
@@ -118,8 +118,8 @@ def _on_one_server(sizes: Ints, free: Ints, ready: int, need: int, length: int) 
 @njit_inline
 def _on_whole_servers(sizes: Ints, free: Ints, ready: int, need: int, length: int) -> int:
     """Hold the servers that are free first, as many as it takes. When that is."""
-    start, left, mark = ready, need, free.shape[1] - 1
-    while left > 0:
+    start, remaining, mark = ready, need, free.shape[1] - 1
+    while remaining > 0:
         best, least = -1, 0
         for s in range(len(sizes)):
             begin = max(ready, free[s, sizes[s] - 1])
@@ -127,7 +127,7 @@ def _on_whole_servers(sizes: Ints, free: Ints, ready: int, need: int, length: in
                 best, least = s, begin
         free[best, mark] = 1
         start = max(start, least)
-        left -= sizes[best]
+        remaining -= sizes[best]
     for s in range(len(sizes)):
         if free[s, mark] == 1:
             free[s, mark] = 0
@@ -190,7 +190,7 @@ def _near(place: int, length: int, state: Ints) -> int:
 
 
 @njit_inline
-def _paired_anew(tables: Tables, order: Order, state: Ints) -> bool:
+def _paired_anew(tables: WalkTables, order: Order, state: Ints) -> bool:
     """Two blocks exchange partners, or come together, or one is parted; whether there was anything to change."""
     one = int(_draw(state) * order.length[0])
     if tables.wide[order.first[one]] == 0:
@@ -227,7 +227,7 @@ def _paired_anew(tables: Tables, order: Order, state: Ints) -> bool:
 
 @njit_kernel
 def walk(
-    tables: Tables, best: Order, now: Order, trial: Order, free: Ints, moves: int, heat: float, state: Ints
+    tables: WalkTables, best: Order, now: Order, trial: Order, free: Ints, moves: int, heat: float, state: Ints
 ) -> int:
     """Anneal from an order on: blocks change places, jobs change partners.
 
@@ -507,15 +507,15 @@ class Gangs:
 
     def matched(self) -> list[tuple[int, ...]]:
         """Every job once: alone, or with the one beside which the most is gained, greedily."""
-        left = set(range(len(self.alone)))
+        remaining = set(range(len(self.alone)))
         groups: list[tuple[int, ...]] = []
         for pair in sorted(self.pairs, key=lambda pair: (sum(self.pairs[pair]) / self._apart(*pair), pair)):
-            if left.issuperset(pair):
-                left -= set(pair)
+            if remaining.issuperset(pair):
+                remaining -= set(pair)
                 groups.append(pair)
-        return groups + [(j,) for j in sorted(left)]
+        return groups + [(j,) for j in sorted(remaining)]
 
-    def tables(self) -> Tables:
+    def tables(self) -> WalkTables:
         """The instance for the walk; nowhere may a placement be given."""
         shared = np.zeros((len(self.alone), len(self.alone), 2), dtype=np.int64)
         for (j, k), ends in self.pairs.items():
@@ -524,7 +524,7 @@ class Gangs:
         arrival, alone, need, wide, sizes = (
             np.array(row, dtype=np.int64) for row in (self.arrival, self.alone, gpus, self.wide, self.sizes)
         )
-        return Tables(arrival, alone, need, wide, shared, sizes)
+        return WalkTables(arrival, alone, need, wide, shared, sizes)
 
     def solution(self, laid: Laid) -> Solution:
         """The schedule as a solution: placements, and until when jobs are held back."""

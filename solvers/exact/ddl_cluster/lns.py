@@ -17,9 +17,9 @@ from schedgap.formulations.ddl_cluster.check import check
 from schedgap.formulations.ddl_cluster.clock import LARGEST_SUM
 from schedgap.formulations.ddl_cluster.instance import DdlClusterInstance, DdlClusterSolution
 from schedgap.solvers.exact.ddl_cluster.bound import lower_bound
-from schedgap.solvers.exact.ddl_cluster.gangs import Block, Gangs, Laid, Tables, blocks_of, order_of, walk
+from schedgap.solvers.exact.ddl_cluster.gangs import Block, Gangs, Laid, WalkTables, blocks_of, order_of, walk
 from schedgap.solvers.incumbent import Incumbent
-from schedgap.solvers.neighbourhoods import Neighbourhoods, Outcome, searched, with_companions
+from schedgap.solvers.neighbourhoods import Neighbourhoods, StepOutcome, searched, with_companions
 from schedgap.solvers.result import Result, SolveOptions
 
 if TYPE_CHECKING:
@@ -88,7 +88,7 @@ class GangNeighbourhoods(Neighbourhoods):
         self._heat = 0.0
         self._burst = 0.0
         self._state = np.zeros(1, dtype=np.int64)
-        self._tables: Tables | None = None
+        self._tables: WalkTables | None = None
         longest = instance.longest_run * 10**self.gangs.clock.digits
         if not any(instance.given) and self.parts <= MOST_WALKED and self.parts * longest < LARGEST_SUM:
             self.kinds = ("walk", *self.kinds)
@@ -137,12 +137,12 @@ class GangNeighbourhoods(Neighbourhoods):
 
     # -- how it is solved ---------------------------------------------------------------------------------------
 
-    def solve(self, parts: Collection[int], most_work: float) -> Outcome:
+    def solve(self, parts: Collection[int], most_work: float) -> StepOutcome:
         """The interval model of the freed jobs, exactly; or a walk through orders of all of them."""
         if self._burst:
-            return Outcome(self._walk(), complete=False)
+            return StepOutcome(self._walk(), complete=False)
         if len(parts) > MOST:
-            return Outcome(better=False, complete=False)
+            return StepOutcome(better=False, complete=False)
         from schedgap.solvers.cp_sat.session import search_cp
 
         model = _Model(self, sorted(parts))
@@ -155,14 +155,14 @@ class GangNeighbourhoods(Neighbourhoods):
             complete = complete and better  # else its servers were not free together
             if better:
                 self._take(laid)
-        return Outcome(better, complete)
+        return StepOutcome(better, complete)
 
     def _walk(self) -> bool:
         """Anneal from the present order on."""
         assert self._tables is not None
         cost = self.parts * len(self.gangs.sizes) * PLACE_WORK
-        left = self.best.seconds_left()
-        most = min((x for x in (self._burst, self.best.work_left(), left) if x is not None), default=0.0)
+        remaining = self.best.seconds_left()
+        most = min((x for x in (self._burst, self.best.work_left(), remaining) if x is not None), default=0.0)
         blocks = [block.jobs for block in self.laid.blocks]
         best, now, trial = (order_of(blocks, self.parts) for _ in range(3))
         free = np.zeros((len(self.gangs.sizes), max(self.gangs.sizes) + 1), dtype=np.int64)

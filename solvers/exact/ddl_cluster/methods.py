@@ -56,10 +56,10 @@ Without contention nothing is gained by waiting: only the order of the job shop'
 
 def too_late(instance: DdlClusterInstance, best: Incumbent) -> bool:
     """Whether a run of a policy and its check do not fit in the time that is left; the reason is told."""
-    tasks, left = task_count(instance), best.seconds_left()
-    if left is None or tasks * _SECONDS_PER_TASK <= left:
+    tasks, remaining = task_count(instance), best.seconds_left()
+    if remaining is None or tasks * _SECONDS_PER_TASK <= remaining:
         return False
-    best.info["reason"] = f"{tasks} compute tasks cannot be simulated and checked in {left:.3g} s"
+    best.info["reason"] = f"{tasks} compute tasks cannot be simulated and checked in {remaining:.3g} s"
     return True
 
 
@@ -184,8 +184,8 @@ class _Stages:
             return None
         runs: list[tuple[float, str, Run]] = []
         for policy in POLICIES:
-            left = self.best.seconds_left()
-            if runs and left is not None and tasks * _SECONDS_PER_TASK > left:
+            remaining = self.best.seconds_left()
+            if runs and remaining is not None and tasks * _SECONDS_PER_TASK > remaining:
                 break
             run = simulate_plain(self.instance, self.placement, policy, record=small)
             runs.append((sum(run.finish), policy, run))

@@ -105,8 +105,8 @@ def _canonical(instance: DdlClusterInstance, chosen: tuple[tuple[Gpu, ...], ...]
             holders.setdefault(gpu, []).append(j)
     servers = []
     for s, server in enumerate(instance.servers):
-        there = Counter(tuple(holders.get((s, g), ())) for g in range(server.gpus))
-        servers.append((s if fixed else server.gpus, tuple(sorted(there.items()))))
+        occupants = Counter(tuple(holders.get((s, g), ())) for g in range(server.gpus))
+        servers.append((s if fixed else server.gpus, tuple(sorted(occupants.items()))))
     return tuple(sorted(servers))
 
 
@@ -135,11 +135,11 @@ def _all_placements(instance: DdlClusterInstance, best: Incumbent) -> Terminatio
             break  # and so are all that follow
         if best.out_of_time():
             break
-        left = best.seconds_left()
+        remaining = best.seconds_left()
         deadline = (
             best.options.deadline
-            if left is None
-            else Deadline.after(max(0.01, left if len(bounded) == 1 else PART * left))
+            if remaining is None
+            else Deadline.after(max(0.01, remaining if len(bounded) == 1 else PART * remaining))
         )
         best.stage("placements")
         asked = best.options

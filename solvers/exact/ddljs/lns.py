@@ -19,7 +19,7 @@ from schedgap.formulations.ddljs.utility import reaches, utility
 from schedgap.formulations.g_vne.ring_network import Ring, RingNetwork, rings_of
 from schedgap.solvers.exact.ddljs.bound import upper_bound
 from schedgap.solvers.incumbent import Incumbent
-from schedgap.solvers.neighbourhoods import Neighbourhoods, Outcome, searched
+from schedgap.solvers.neighbourhoods import Neighbourhoods, StepOutcome, searched
 from schedgap.solvers.result import Result, SolveOptions
 
 if TYPE_CHECKING:
@@ -108,22 +108,22 @@ class WorkerNeighbourhoods(Neighbourhoods):
         missing = np.array([float(self.worth(i)[-1] - self.worth(i)[self.total[i]]) for i in jobs])
         width = min(horizon, max(1, VARIABLES // size))
         first = int(rng.integers(1, horizon - width + 2))
-        there = self.arrival[jobs] <= first + width - 1
+        arrived = self.arrival[jobs] <= first + width - 1
         if kind == "any":
             key = rng.uniform(0.0, 1.0, len(jobs))
         else:
             key = -missing * rng.uniform(0.0, 1.0, len(jobs))
             if kind == "rivals":  # every second one has worker-slots to give
                 has = np.array([self.total[i] > 0 for i in jobs])
-                give = rng.permutation(np.flatnonzero(has & there))[: size // 2]
+                give = rng.permutation(np.flatnonzero(has & arrived))[: size // 2]
                 key[give] = -np.inf
-        key[~there] = np.inf
-        chosen = [int(jobs[n]) for n in np.argsort(key, kind="stable")[:size] if there[n]]
+        key[~arrived] = np.inf
+        chosen = [int(jobs[n]) for n in np.argsort(key, kind="stable")[:size] if arrived[n]]
         return [*chosen, *range(count + first - 1, count + first - 1 + width)] if chosen else []
 
     # -- how it is solved ---------------------------------------------------------------------------------------
 
-    def solve(self, parts: Collection[int], most_work: float) -> Outcome:
+    def solve(self, parts: Collection[int], most_work: float) -> StepOutcome:
         """Workers of the freed jobs by slot, exactly; then their rings."""
         from schedgap.solvers.cp_sat.session import search_cp
 
@@ -136,15 +136,15 @@ class WorkerNeighbourhoods(Neighbourhoods):
         if answer.value is not None:
             better = self._put_back(jobs, slots, model.workers(answer.value))
             complete = complete and better  # else its rings had no room
-        return Outcome(better, complete)
+        return StepOutcome(better, complete)
 
     def room(self, jobs: Collection[int], t: int) -> Floats:
         """What the rings of the other jobs leave of each resource in a slot, over all servers."""
-        left: Floats = self.network.capacity.sum(axis=0)
+        remaining: Floats = self.network.capacity.sum(axis=0)
         for i, ring in self.rings[t].items():
             if i not in jobs:
-                left = left - len(ring.workers) * self.needs[i].demand
-        room: Floats = np.maximum(left, 0.0)
+                remaining = remaining - len(ring.workers) * self.needs[i].demand
+        room: Floats = np.maximum(remaining, 0.0)
         return room
 
     def _put_back(self, jobs: Sequence[int], slots: Sequence[int], workers: Mapping[tuple[int, int], int]) -> bool:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from schedgap.formulations.common.compiled import njit_cached
 from schedgap.formulations.g_vne.instance import GVneInstance
-from schedgap.formulations.g_vne.ring_network import Tables
+from schedgap.formulations.g_vne.ring_network import NetworkTables
 
 # What a node of g-vne's branch and price allows.
 
@@ -223,7 +223,7 @@ class GraphPricing:
     wide : (J, E) links that the job may use
     """
 
-    def __init__(self, data: Tables, wide: Bools) -> None:
+    def __init__(self, data: NetworkTables, wide: Bools) -> None:
         self.data = data
         order = np.argsort(data.tail, kind="stable")
         self.first = np.concatenate([[0], np.cumsum(np.bincount(data.tail, minlength=data.nodes))]).astype(np.int64)

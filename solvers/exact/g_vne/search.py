@@ -115,15 +115,15 @@ class RingChoices(RuinAndRecreate[Column, Floats]):
 
     def _neighbours(self, items: Sequence[Column | None], count: int) -> list[int]:
         """A job and others that use the same rows."""
-        there = [j for j, item in enumerate(items) if item is not None]
-        if not there:
+        taken = [j for j, item in enumerate(items) if item is not None]
+        if not taken:
             return []
-        seed = int(self.rng.choice(there))
+        seed = int(self.rng.choice(taken))
         first = items[seed]
         assert first is not None
         rows = set(first.rows.tolist())
         near = []
-        for j in there:
+        for j in taken:
             item = items[j]
             if j != seed and item is not None and not rows.isdisjoint(item.rows.tolist()):
                 near.append(j)
@@ -173,7 +173,7 @@ def dive(
             priced = subproblem.price_all(duals, weight, rules)
             return Priced(priced.best, [c for c in priced.columns if rings.fits(load, c.group, c)])
 
-        rows = [RowBounds(upper=max(0.0, left)) for left in rings.limit - load]
+        rows = [RowBounds(upper=max(0.0, remaining)) for remaining in rings.limit - load]
         master = Master(MAXIMISE, rows, [False] * subproblem.data.jobs)
         master.add([c for c in columns if c.group in free and rings.fits(load, c.group, c)])
         limits = GenerationLimits(deadline=deadline, tolerance=1e-4, iterations=PRICINGS, smoothing=0.0)

@@ -12,7 +12,7 @@ from schedgap.formulations.common.instance import Solution
 from schedgap.formulations.common.numbers import CHECK_TOLERANCE, MAXIMISE
 from schedgap.formulations.common.substrate import common_step, reachable_limit
 from schedgap.formulations.g_vne.instance import GVneInstance
-from schedgap.formulations.g_vne.ring_network import Forest, Tables, tables
+from schedgap.formulations.g_vne.ring_network import Forest, NetworkTables, tables
 from schedgap.solvers.column_generation import Column, Master, Priced, RowBounds
 from schedgap.solvers.exact.g_vne.pricing import GraphPricing, Rules, Walk, price_tree, split_links
 
@@ -175,7 +175,7 @@ class RingSubproblem:
         self, instance: GVneInstance, *, capped: bool = True, sizes: Ints | None = None, linked: bool = True
     ) -> None:
         self.instance = instance
-        self.data: Tables = tables(instance)
+        self.data: NetworkTables = tables(instance)
         self.capped = capped
         data = self.data
         self.cap = data.cap if capped else np.where(data.eligible, data.longest[:, None], 0)

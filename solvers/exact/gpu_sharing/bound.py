@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from schedgap.formulations.common.instance import once_per_instance
-from schedgap.formulations.gpu_sharing.dynamics import Tables, tables
+from schedgap.formulations.gpu_sharing.dynamics import SharingTables, tables
 from schedgap.formulations.gpu_sharing.instance import GpuSharingInstance
 from schedgap.formulations.gpu_sharing.modes import impossible
 from schedgap.solvers.exact.job_prices import PricedJobs, ascend, event_edges, least
@@ -29,7 +29,7 @@ _LEFT = 1.001e-9
 """Of a job's work: what the checker lets it leave undone, and more than floats round."""
 
 
-def sharing_factor(data: Tables) -> float:
+def sharing_factor(data: SharingTables) -> float:
     """phi = max(1, max over pairs that may share of 1/xi_jk + 1/xi_kj): solo work a GPU can do in a slot.
 
     A GPU that holds one job does at most 1; one that holds j and k does at most 1/xi_jk + 1/xi_kj, since a
@@ -44,7 +44,7 @@ def sharing_factor(data: Tables) -> float:
     return float(max(1.0, both[data.may_share].max(initial=1.0)))
 
 
-def capacity_weights(data: Tables) -> Floats:
+def capacity_weights(data: SharingTables) -> Floats:
     """(J,) weights w with sum_j G_j w_j rate_j <= N in every slot of every schedule.
 
     That holds when w_j <= 1 and w_j / xi_jk + w_k / xi_kj <= 1 for all pairs that may share: it holds on each
@@ -159,7 +159,7 @@ def priced(instance: GpuSharingInstance) -> Priced:
     return Priced(value, edges, prices, kind if len(prices) > 1 else kind[:0], weights)
 
 
-def _classes(data: Tables) -> tuple[Ints, list[tuple[int, int, float, float]]] | None:
+def _classes(data: SharingTables) -> tuple[Ints, list[tuple[int, int, float, float]]] | None:
     """The class of each job, and what a GPU can do; None where there are too many classes.
 
     Returns
@@ -196,7 +196,7 @@ def _classes(data: Tables) -> tuple[Ints, list[tuple[int, int, float, float]]] |
     return kind, sorted(found)
 
 
-def _alike(data: Tables, j: int, k: int) -> bool:
+def _alike(data: SharingTables, j: int, k: int) -> bool:
     """Whether the two mean the same to every other job."""
     rows = (data.slowdown[[j, k]], data.slowdown[:, [j, k]].T, data.may_share[[j, k]])
     differ = sum(((one != two).astype(np.int64) for one, two in rows), start=np.zeros(len(data.gpus), dtype=np.int64))

@@ -291,11 +291,11 @@ def _begun(instance: GpuSharingInstance, best: Incumbent) -> Termination | None:
     best.tighten(math.ceil(simple * jobs - 1e-6))
     if best.options.start is not None:
         best.propose(best.options.start, "start")
-    left = best.seconds_left()
+    remaining = best.seconds_left()
     seconds = _SECONDS_OF_PAIR * jobs**2 / 2
-    if left is None or seconds <= _PAIRS_SHARE * left or instance.max_jobs_per_gpu == 1:
+    if remaining is None or seconds <= _PAIRS_SHARE * remaining or instance.max_jobs_per_gpu == 1:
         return None
-    best.info["reason"] = f"{jobs} jobs: their pairs alone take about {seconds:.0f} s of the {left:.3g} s left"
+    best.info["reason"] = f"{jobs} jobs: their pairs alone take about {seconds:.0f} s of the {remaining:.3g} s left"
     return Termination.TOO_LARGE
 
 
@@ -334,9 +334,9 @@ class _Stages:
         lp, decides = None, best.stage("linear programs")
         for by_mode in (False, True):
             lp, until = None, best.options.deadline
-            left = best.seconds_left(_LP_SHARE)
-            if by_mode and left:
-                until = Deadline.after(left)
+            remaining = best.seconds_left(_LP_SHARE)
+            if by_mode and remaining:
+                until = Deadline.after(remaining)
             if not by_mode or fine_entries(self.choices, columns) <= _LARGEST_FINE:
                 lp = column_bound(self.instance, self.choices, columns, until, by_mode=by_mode)
             if lp is None:

@@ -21,7 +21,7 @@ from schedgap.solvers.exact.gpu_sharing.lp import (
     reach,
     spare,
 )
-from schedgap.solvers.exact.gpu_sharing.search import Found
+from schedgap.solvers.exact.gpu_sharing.search import OverlapSchedule
 from schedgap.solvers.exact.gpu_sharing.states import (
     LEAST,
     LOST,
@@ -32,8 +32,8 @@ from schedgap.solvers.exact.gpu_sharing.states import (
     Best,
     Ints,
     Potentials,
+    SlotTables,
     States,
-    Tables,
     empty_levels,
     empty_node,
     expand,
@@ -46,7 +46,7 @@ from schedgap.solvers.result import NO_DEADLINE, Deadline
 # Prices of the column LP as potentials: what the rest of a schedule costs at least, from any state.
 
 
-def tables_of(instance: GpuSharingInstance, choices: Choices, columns: Columns) -> Tables:
+def tables_of(instance: GpuSharingInstance, choices: Choices, columns: Columns) -> SlotTables:
     """What the compiled search knows of an instance whose runs of interest are these."""
     last = int((columns.start + columns.slots).max()) - 1
     first, fits = fitting(choices)
@@ -54,12 +54,12 @@ def tables_of(instance: GpuSharingInstance, choices: Choices, columns: Columns) 
     worst = np.where(data.may_share, data.slowdown, 1.0).max(axis=1)
     latest = np.zeros((first[-1], last + 1), dtype=np.int64)
     np.maximum.at(latest, (first[columns.job] + columns.mode, columns.start), columns.start + columns.slots - 1)
-    return Tables(
+    return SlotTables(
         arrival=data.arrival.astype(np.int64),
         gpus=data.gpus.astype(np.int64),
         worst=worst,
         first=first,
-        work=np.array([float(mode.work) for own in choices.jobs for mode in own.modes]),
+        work=np.array([float(mode.work) for choice in choices.jobs for mode in choice.modes]),
         slowdown=data.slowdown.copy(),
         fits=fits,
         latest=latest,
@@ -77,7 +77,9 @@ def sharing_of(choices: Choices, columns: Columns) -> Sharing:
     return can_share(choices, columns, *reach(columns, len(choices.jobs)))
 
 
-def potential(choices: Choices, columns: Columns, sharing: Sharing, bound: ColumnBound, tables: Tables) -> Potentials:
+def potential(
+    choices: Choices, columns: Columns, sharing: Sharing, bound: ColumnBound, tables: SlotTables
+) -> Potentials:
     """One potential, with a first axis of length 1, from the prices of an LP of this instance or of a rest of it.
 
     Any prices >= 0 bound the rest of any schedule from below (Lagrange): a run of job j costs its JCT, and
@@ -202,7 +204,7 @@ class DynamicProgram:
         table = 1 << (2 * most - 1).bit_length()
         self._rooms = room(n, most, table), room(n, most, table)
 
-    def search(self, prices: ColumnBound, most: int) -> tuple[bool, Found | None]:
+    def search(self, prices: ColumnBound, most: int) -> tuple[bool, OverlapSchedule | None]:
         """Whether all schedules of at most `most` were looked at, and the best of them."""
         n, tables = len(self.instance.jobs), self._tables
         one = self._potential(prices)
@@ -241,7 +243,7 @@ class DynamicProgram:
         if best.sums[LEAST] > most:
             return True, None
         start, end = best.start.astype(np.int64), best.end.astype(np.int64)
-        return True, Found(start, end, best.kind - tables.first[:-1], best.shared, int(end.sum()))
+        return True, OverlapSchedule(start, end, best.kind - tables.first[:-1], best.shared, int(end.sum()))
 
     def _over(self) -> bool:
         return self.until.passed or self.best.work > self.most_work or self.best.finished()
@@ -278,12 +280,12 @@ class DynamicProgram:
         slack, loss = [columns.slack], losses(self.choices)
         for j, job in enumerate(self.instance.jobs):
             if (run >> j) & 1:
-                left, kind = float(states.left[i, j]), int(states.kind[i, j])
-                most = min(int(tables.latest[kind, states.start[i, j]]) - slot, math.ceil(left * tables.worst[j]))
-                slots = np.arange(max(1, math.ceil(left - NEAR)), max(1, most) + 1)
+                remaining, kind = float(states.left[i, j]), int(states.kind[i, j])
+                most = min(int(tables.latest[kind, states.start[i, j]]) - slot, math.ceil(remaining * tables.worst[j]))
+                slots = np.arange(max(1, math.ceil(remaining - NEAR)), max(1, most) + 1)
                 same, steps = np.ones_like(slots), kind - int(tables.first[j])
                 parts.append((same * j, same * steps, same * (slot + 1), slots, slot + slots - job.arrival + 1))
-                slack.append(spare(loss[j], np.maximum(slots - left, 0.0)))
+                slack.append(spare(loss[j], np.maximum(slots - remaining, 0.0)))
         return Columns.joined(parts, slack)
 
 

@@ -23,7 +23,7 @@ from schedgap.formulations.gpu_sharing.schedule import simulate
 from schedgap.solvers.exact.gpu_sharing.bound import lower_bound
 from schedgap.solvers.exact.gpu_sharing.search import from_orders
 from schedgap.solvers.incumbent import Incumbent
-from schedgap.solvers.neighbourhoods import Neighbourhoods, Outcome, searched, with_companions
+from schedgap.solvers.neighbourhoods import Neighbourhoods, StepOutcome, searched, with_companions
 from schedgap.solvers.result import Result, SolveOptions
 
 if TYPE_CHECKING:
@@ -64,11 +64,11 @@ def solve_lns(instance: GpuSharingInstance, options: SolveOptions) -> Result:
 
 def _after_orders(instance: GpuSharingInstance, best: Incumbent) -> SharingNeighbourhoods:
     """The neighbourhoods of the start, or of what annealed priorities make better than it."""
-    there = SharingNeighbourhoods(instance, best)
-    from_orders(instance, best, there.start, there.steps, there.overlap)
+    neighbourhoods = SharingNeighbourhoods(instance, best)
+    from_orders(instance, best, neighbourhoods.start, neighbourhoods.steps, neighbourhoods.overlap)
     best.log("annealed priorities")
-    there.read()
-    return there
+    neighbourhoods.read()
+    return neighbourhoods
 
 
 class SharingNeighbourhoods(Neighbourhoods):
@@ -129,13 +129,13 @@ class SharingNeighbourhoods(Neighbourhoods):
 
     # -- how it is solved ---------------------------------------------------------------------------------------
 
-    def solve(self, parts: Collection[int], most_work: float) -> Outcome:
+    def solve(self, parts: Collection[int], most_work: float) -> StepOutcome:
         """The interval model of the freed jobs, exactly; fewer are tried next where there are too many.
 
         On a full cluster one job may share with the next all the way through.
         """
         if len(parts) > _MOST:
-            return Outcome(better=False, complete=False)
+            return StepOutcome(better=False, complete=False)
         from schedgap.solvers.cp_sat.session import search_cp
 
         jobs = sorted(parts)
@@ -143,7 +143,7 @@ class SharingNeighbourhoods(Neighbourhoods):
         answer = search_cp(model.model, self.best, seen=lambda _: self.best.out_of_time(), most_work=most_work)
         if answer.value is not None:
             self._put_back(jobs, model, answer.value)
-        return Outcome(answer.value is not None, answer.infeasible or answer.optimal)
+        return StepOutcome(answer.value is not None, answer.infeasible or answer.optimal)
 
     def _put_back(self, jobs: Sequence[int], model: _Model, value: Value) -> None:
         start, end, steps = self.start.tolist(), self.end.tolist(), list(self.steps)
@@ -238,7 +238,7 @@ class _Model:
         shares = model.new_bool_var("")
         slots = model.new_int_var(0, longest, "")
         until = model.new_int_var(0, max(self._last[late], self._last[early]), "")
-        left = model.new_int_var(0, self._last[late], "")
+        remaining = model.new_int_var(0, self._last[late], "")
         model.add_min_equality(until, [self.end[late], self.end[early]])
         model.add(self.start[late] >= self.start[early]).only_enforce_if(shares)
         model.add(self.start[late] < self.end[early]).only_enforce_if(shares)
@@ -249,7 +249,7 @@ class _Model:
             modes = self.choices.jobs[one].modes[a].steps, self.choices.jobs[other].modes[b].steps
             model.add_bool_or(shares.Not(), self.modes[one][modes[0]].Not(), self.modes[other][modes[1]].Not())
         self.pairs[late, early] = _Pair(shares, gpus, slots)
-        alone = model.new_optional_interval_var(until, left, self.end[late], shares, "")
+        alone = model.new_optional_interval_var(until, remaining, self.end[late], shares, "")
         self._held.append((alone, gpus))
         if jobs[late].gpus > gpus:
             length, end = self._length[late], self.end[late]

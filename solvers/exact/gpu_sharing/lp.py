@@ -109,9 +109,9 @@ class Kinds:
             return cls(job, job, columns.job, np.array(choices.pairs, dtype=np.int64).reshape(-1, 2))
         first, fits = fitting(choices)
         of_column = first[columns.job] + columns.mode
-        there = np.zeros(len(fits), dtype=np.bool_)
-        there[of_column] = True
-        fits &= there[:, None] & there
+        present = np.zeros(len(fits), dtype=np.bool_)
+        present[of_column] = True
+        fits &= present[:, None] & present
         pairs = [np.zeros((0, 2), dtype=np.int64)]
         for j, k in choices.pairs:
             block = fits[first[j] : first[j + 1], first[k] : first[k + 1]]
@@ -122,7 +122,7 @@ class Kinds:
 
 def fitting(choices: Choices) -> tuple[Ints, NDArray[np.bool_]]:
     """The first kind of each job by numbers of steps, and how many there are; which kinds fit one GPU."""
-    first = np.array([0, *np.cumsum([len(own.modes) for own in choices.jobs])], dtype=np.int64)
+    first = np.array([0, *np.cumsum([len(choice.modes) for choice in choices.jobs])], dtype=np.int64)
     fits = np.zeros((first[-1], first[-1]), dtype=np.bool_)
     for j, k in choices.pairs:
         fits[first[j] : first[j + 1], first[k] : first[k + 1]] = True
@@ -136,9 +136,9 @@ def all_columns(instance: GpuSharingInstance, choices: Choices) -> Columns:
     parts: list[tuple[Ints, ...]] = []
     slack: list[Floats] = []
     loss = losses(choices)
-    for j, own in enumerate(choices.jobs):
+    for j, choice in enumerate(choices.jobs):
         arrival = instance.jobs[j].arrival
-        for m, mode in enumerate(own.modes):
+        for m, mode in enumerate(choice.modes):
             for d in choices.slots(j, mode):
                 start = np.arange(arrival, instance.horizon - d + 2, dtype=np.int64)
                 same = np.ones_like(start)
@@ -153,8 +153,8 @@ def all_columns(instance: GpuSharingInstance, choices: Choices) -> Columns:
 def lp_nonzeros(instance: GpuSharingInstance, choices: Choices) -> int:
     """About how many nonzeros the LP has."""
     total = 0
-    for j, own in enumerate(choices.jobs):
-        for mode in own.modes:
+    for j, choice in enumerate(choices.jobs):
+        for mode in choice.modes:
             for d in choices.slots(j, mode):
                 total += max(0, instance.horizon - d - instance.jobs[j].arrival + 2) * (2 * d + 2)
     return total + 5 * instance.horizon * len(choices.pairs)
@@ -162,7 +162,10 @@ def lp_nonzeros(instance: GpuSharingInstance, choices: Choices) -> int:
 
 def fine_entries(choices: Choices, columns: Columns) -> int:
     """About how many entries the tables of the LP by numbers of steps have."""
-    kinds, slots = sum(len(own.modes) for own in choices.jobs), int((columns.start + columns.slots).max(initial=1))
+    kinds, slots = (
+        sum(len(choice.modes) for choice in choices.jobs),
+        int((columns.start + columns.slots).max(initial=1)),
+    )
     return int(columns.slots.sum()) * len(choices.jobs) + 2 * kinds**2 * slots
 
 

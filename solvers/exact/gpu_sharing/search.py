@@ -26,7 +26,7 @@ _FAR = 1 << 40
 
 
 @dataclass(frozen=True)
-class Found:
+class OverlapSchedule:
     """A schedule by overlap counts: start and last slot, mode index, (J, J) overlaps; sum of last slots."""
 
     start: Ints
@@ -65,14 +65,14 @@ class Search:
         *,
         seed: int,
         heat: float | None = None,
-        start: Found | None = None,
+        start: OverlapSchedule | None = None,
     ) -> None:
         n = len(instance.jobs)
-        most = max(len(own.modes) for own in choices.jobs)
+        most = max(len(choice.modes) for choice in choices.jobs)
         work = np.full((n, most), np.inf)
-        for j, own in enumerate(choices.jobs):
-            work[j, : len(own.modes)] = [float(mode.work) for mode in own.modes]
-        counts = np.array([len(own.modes) for own in choices.jobs], dtype=np.int64)
+        for j, choice in enumerate(choices.jobs):
+            work[j, : len(choice.modes)] = [float(mode.work) for mode in choice.modes]
+        counts = np.array([len(choice.modes) for choice in choices.jobs], dtype=np.int64)
         fits = np.zeros((n, n, most, most), dtype=np.bool_)
         for j, k in choices.pairs:
             clashes = set(choices.clashes(j, k))
@@ -109,11 +109,11 @@ class Search:
         _anneal(self._now, self._best, self._sums, (first, last, rounds), self._heat, self._rng, self._problem)
 
     @property
-    def found(self) -> Found | None:
+    def found(self) -> OverlapSchedule | None:
         """The best schedule within the horizon; None where none was found."""
         total = int(self._sums[1])
         start, end, mode, overlap = (part.copy() for part in self._best)
-        return None if total >= _FAR else Found(start, end, mode, overlap, total)
+        return None if total >= _FAR else OverlapSchedule(start, end, mode, overlap, total)
 
 
 @njit_cached
@@ -135,7 +135,7 @@ def _decode(
 ) -> int:  # pragma: no cover - compiled
     """List scheduling by `order`; the sum of last slots, or a huge number beyond the horizon."""
     n = len(order)
-    left = np.empty(n)
+    remaining = np.empty(n)
     factor = np.ones(n)
     state = np.zeros(n, dtype=np.int64)  # 0 waiting, 1 running, 2 done
     alone = np.zeros(n, dtype=np.int64)
@@ -166,7 +166,9 @@ def _decode(
                             continue
                         if not fits[j, k, mode[j], mode[k]]:
                             continue
-                        loss = left[k] * max(0.0, slowdown[k, j] - factor[k]) + work[j, mode[j]] * (slowdown[j, k] - 1)
+                        loss = remaining[k] * max(0.0, slowdown[k, j] - factor[k]) + work[j, mode[j]] * (
+                            slowdown[j, k] - 1
+                        )
                         loss /= min(need, alone[k])
                         if loss < best_cost:
                             best, best_cost = k, loss
@@ -181,7 +183,7 @@ def _decode(
             alone[j] = need
             state[j] = 1
             start[j] = slot
-            left[j] = work[j, mode[j]]
+            remaining[j] = work[j, mode[j]]
             factor[j] = 1.0
             for k in range(n):
                 if take[k] > 0:
@@ -192,18 +194,18 @@ def _decode(
         ahead = _FAR
         for j in range(n):
             if state[j] == 1:
-                ahead = min(ahead, max(1, int(np.ceil(left[j] * factor[j] - 1e-11 * work[j, mode[j]]))))
+                ahead = min(ahead, max(1, int(np.ceil(remaining[j] * factor[j] - 1e-11 * work[j, mode[j]]))))
             elif state[j] == 0 and arrival[j] > slot:
                 ahead = min(ahead, arrival[j] - slot)
         if ahead == _FAR:
             return _FAR
         for j in range(n):
             if state[j] == 1:
-                left[j] -= ahead / factor[j]
+                remaining[j] -= ahead / factor[j]
         last = slot + ahead - 1
         slot += ahead
         for j in range(n):
-            if state[j] == 1 and left[j] <= 1e-11 * work[j, mode[j]]:
+            if state[j] == 1 and remaining[j] <= 1e-11 * work[j, mode[j]]:
                 state[j] = 2
                 end[j] = last
                 cost += last
@@ -368,11 +370,13 @@ def from_orders(
 
 def _as_found(
     options: Choices, start: NDArray[np.int64], steps: list[int], overlap: Mapping[tuple[int, int], int]
-) -> Found:
+) -> OverlapSchedule:
     """A schedule in the form of the search; its ends and its total are not asked for."""
     n = len(steps)
-    mode = [next((m for m, own in enumerate(options.jobs[j].modes) if own.steps == s), 0) for j, s in enumerate(steps)]
+    mode = [
+        next((m for m, choice in enumerate(options.jobs[j].modes) if choice.steps == s), 0) for j, s in enumerate(steps)
+    ]
     shared = np.zeros((n, n), dtype=np.int64)
     for (j, k), count in overlap.items():
         shared[j, k] = shared[k, j] = count
-    return Found(start.copy(), start.copy(), np.array(mode, dtype=np.int64), shared, 0)
+    return OverlapSchedule(start.copy(), start.copy(), np.array(mode, dtype=np.int64), shared, 0)

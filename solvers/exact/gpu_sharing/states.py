@@ -25,7 +25,7 @@ SAME = 1e-13
 """Slots: by so much more a state may have left than one that it stands for; over 500 slots that is less than NEAR."""
 
 
-class Tables(NamedTuple):
+class SlotTables(NamedTuple):
     """The instance; a kind is a job with one number of steps.
 
     Attributes
@@ -186,7 +186,7 @@ def empty_levels(n: int) -> Levels:  # pragma: no cover - compiled
 
 
 @njit_cached
-def load(i: int, states: States, node: Node, tables: Tables) -> None:  # pragma: no cover - compiled
+def load(i: int, states: States, node: Node, tables: SlotTables) -> None:  # pragma: no cover - compiled
     """Make the node a state."""
     n = len(node.status)
     free = tables.total
@@ -212,7 +212,7 @@ def load(i: int, states: States, node: Node, tables: Tables) -> None:  # pragma:
 
 
 @njit_cached
-def slowed(j: int, node: Node, tables: Tables) -> float:  # pragma: no cover - compiled
+def slowed(j: int, node: Node, tables: SlotTables) -> float:  # pragma: no cover - compiled
     """The slowdown of a job beside those that run."""
     slow = 1.0
     for k in range(len(node.status)):
@@ -222,7 +222,9 @@ def slowed(j: int, node: Node, tables: Tables) -> float:  # pragma: no cover - c
 
 
 @njit_cached
-def ends(slot: int, node: Node, tables: Tables, earliest: Ints, latest: Ints) -> bool:  # pragma: no cover - compiled
+def ends(
+    slot: int, node: Node, tables: SlotTables, earliest: Ints, latest: Ints
+) -> bool:  # pragma: no cover - compiled
     """The earliest last slots of the running jobs, if nothing starts, and the latest; False if one is too late."""
     n = len(node.status)
     rest, slow = node.left.copy(), np.ones(n)
@@ -256,10 +258,10 @@ def ends(slot: int, node: Node, tables: Tables, earliest: Ints, latest: Ints) ->
 
 @njit_cached
 def least_cost(
-    p: int, slot: int, node: Node, earliest: Ints, latest: Ints, tables: Tables, potentials: Potentials
+    p: int, slot: int, node: Node, earliest: Ints, latest: Ints, tables: SlotTables, potentials: Potentials
 ) -> float:  # pragma: no cover - compiled
     """The least cost of a schedule from this node after `slot`, by a potential."""
-    status, kind, left, shared = node.status, node.kind, node.left, node.shared
+    status, kind, remaining, shared = node.status, node.kind, node.left, node.shared
     held, side, fixed, lower = potentials.held, potentials.side, potentials.fixed, potentials.lower
     n = len(status)
     value: float = node.counts[COST] - potentials.worth[p, slot + 1]
@@ -272,7 +274,7 @@ def least_cost(
             least = math.inf
             for e in range(earliest[j], latest[j] + 1):
                 cost = e * (1 - unspent) + held[p, q, e]
-                can_lose = e - slot - left[j] + 1e-9
+                can_lose = e - slot - remaining[j] + 1e-9
                 for k in range(n):
                     if status[k] == WAITING and side[p, q, k, e] > side[p, q, k, slot]:
                         # With whom it could still share, and from which slot on until e.
@@ -281,7 +283,7 @@ def least_cost(
                             begin = max(slot, e - int(can_lose / loss))
                         cost -= side[p, q, k, e] - side[p, q, k, begin]
                 least = min(least, cost)
-            value += least + 1 - tables.arrival[j] - held[p, q, slot] + unspent * (slot + left[j])
+            value += least + 1 - tables.arrival[j] - held[p, q, slot] + unspent * (slot + remaining[j])
             for k in range(j):
                 if status[k] == RUNNING and shared[j, k] > 0:
                     first, last, r = min(earliest[j], earliest[k]), min(latest[j], latest[k]), kind[k]
@@ -338,7 +340,7 @@ def keep(
 
 @njit_cached
 def prune(
-    slot: int, p: int, limit: float, states: States, tables: Tables, potentials: Potentials, sums: Ints
+    slot: int, p: int, limit: float, states: States, tables: SlotTables, potentials: Potentials, sums: Ints
 ) -> None:  # pragma: no cover - compiled
     """Bound all states after `slot` by a further potential, or by one that takes the place of another."""
     n = len(tables.arrival)
@@ -363,7 +365,7 @@ def prune(
 @njit_cached
 def expand(
     slot: int, first: int, last: int, stop: int, count: int, limit: float, node: Node, levels: Levels, here: States,
-    after: States, tables: Tables, potentials: Potentials, found: Best,
+    after: States, tables: SlotTables, potentials: Potentials, found: Best,
 ) -> int:  # pragma: no cover - compiled  # fmt: skip
     """Successors after `slot` of the states `first` to `last` - 1 before it, by the first `count` potentials.
 
@@ -392,8 +394,8 @@ def expand(
 
 @njit_cached
 def _choose(
-    slot: int, stop: int, p: int, count: int, limit: float, node: Node, levels: Levels, after: States, tables: Tables,
-    potentials: Potentials, found: Best,
+    slot: int, stop: int, p: int, count: int, limit: float, node: Node, levels: Levels, after: States,
+    tables: SlotTables, potentials: Potentials, found: Best,
 ) -> None:  # pragma: no cover - compiled  # fmt: skip
     """All ways to start some of the waiting jobs: in turn each waits, or starts with some steps and shared GPUs.
 
@@ -501,22 +503,22 @@ def _choose(
 
 @njit_cached
 def _advance(
-    slot: int, node: Node, tables: Tables, potentials: Potentials, count: int, first: int, limit: float,
+    slot: int, node: Node, tables: SlotTables, potentials: Potentials, count: int, first: int, limit: float,
     after: States, found: Best,
 ) -> None:  # pragma: no cover - compiled  # fmt: skip
     """Let the running jobs run for a slot, and keep the state that follows if it may be part of something better."""
-    status, left, counts = node.status, node.left, node.counts
+    status, remaining, counts = node.status, node.left, node.counts
     n = len(status)
-    before, cost = left.copy(), counts[COST]
+    before, cost = remaining.copy(), counts[COST]
     held_back = running = done = ended = 0
     for j in range(n):
         if status[j] == RUNNING:
-            left[j] -= 1.0 / slowed(j, node, tables)
+            remaining[j] -= 1.0 / slowed(j, node, tables)
         elif status[j] == WAITING and tables.arrival[j] <= slot and counts[FREE] >= tables.gpus[j]:
             held_back |= 1 << j
     for j in range(n):
-        if status[j] == RUNNING and left[j] <= NEAR:
-            if left[j] > -NEAR:
+        if status[j] == RUNNING and remaining[j] <= NEAR:
+            if remaining[j] > -NEAR:
                 found.sums[LOST] = 1
             status[j], node.end[j] = DONE, slot
             counts[COST] += slot - tables.arrival[j] + 1
@@ -546,7 +548,7 @@ def _advance(
     for j in range(n):
         if (ended >> j) & 1:
             status[j] = RUNNING
-    left[:] = before
+    remaining[:] = before
     counts[COST] = cost
 
 
@@ -555,7 +557,7 @@ def _compile() -> None:
     one, number = np.ones(1, dtype=np.int64), np.ones(1)
     fits, latest = np.zeros((1, 1), dtype=np.bool_), np.ones((1, 2), dtype=np.int64)
     kinds = np.array([0, 1], dtype=np.int64)
-    tables = Tables(one, one, number, kinds, number, np.ones((1, 1)), fits, latest, one, 1, 1)
+    tables = SlotTables(one, one, number, kinds, number, np.ones((1, 1)), fits, latest, one, 1, 1)
     flat = np.zeros((1, 1, 4))
     by_pair = np.zeros((1, 1, 1, 4))
     potentials = Potentials(flat[0], flat, np.zeros((1, 1)), flat, flat, by_pair, by_pair, by_pair, by_pair)

@@ -13,7 +13,7 @@ from schedgap.formulations.common.instance import once_per_instance
 from schedgap.formulations.common.numbers import MAXIMISE, exact
 from schedgap.formulations.hadar.instance import HadarInstance
 from schedgap.formulations.hadar.pricing import geometric_blocks, price_forked, price_job
-from schedgap.formulations.hadar.tables import Tables, in_units, tables, worth_of
+from schedgap.formulations.hadar.tables import ProgressTables, in_units, tables, worth_of
 from schedgap.solvers.column_generation import Column, Generated, GenerationLimits, Master, Priced, RowBounds
 from schedgap.solvers.exact.hadar.event_prices import event_prices
 from schedgap.solvers.exact.hadar.schedules import Scheduler
@@ -51,7 +51,7 @@ class BlockBound:
 
 
 def block_bound(
-    data: Tables,
+    data: ProgressTables,
     growth: float = 0.12,
     iterations: int = 80,
     deadline: Deadline | None = None,
@@ -157,7 +157,7 @@ def warm_up(instance: HadarInstance) -> None:
         block_bound(data, 0.2)
 
 
-def _bound(data: Tables) -> float:
+def _bound(data: ProgressTables) -> float:
     if not data.possible.any():
         return 0.0
     size = len(data.jobs) * data.horizon
@@ -169,7 +169,7 @@ def _bound(data: Tables) -> float:
     return between if size > LARGE else min(between, block_bound(data, 0.06 if size <= MEDIUM else 0.2).bound)
 
 
-def _slot_prices(data: Tables) -> float | None:
+def _slot_prices(data: ProgressTables) -> float | None:
     """LP(P2), or a valid bound near it; None where a job has too many progress states."""
     scheduler = Scheduler(data, most_states=2_000)
     if not scheduler.exact:

@@ -19,7 +19,7 @@ from schedgap.formulations.common.solution import parsed
 from schedgap.formulations.hadar.check import check
 from schedgap.formulations.hadar.instance import HadarInstance, HadarSolution
 from schedgap.formulations.hadar.placement import solution_from_levels
-from schedgap.formulations.hadar.tables import Tables, in_units, small_units, tables
+from schedgap.formulations.hadar.tables import ProgressTables, in_units, small_units, tables
 from schedgap.solvers.branch_and_price import BranchAndPrice
 from schedgap.solvers.column_generation import (
     Column,
@@ -294,7 +294,7 @@ class ScheduleSearch(BranchAndPrice[JobRules, Schedule, Prices]):
         self, instance: HadarInstance, options: SolveOptions, check: Callable[[Solution], CheckReport], unit: float
     ) -> None:
         self.instance = instance
-        self.data: Tables = tables(instance)
+        self.data: ProgressTables = tables(instance)
         self.must = instance.all_jobs_must_finish
         self.scheduler = Scheduler(self.data, MOST_STATES)
         choices = ScheduleChoices(self.scheduler, self.must, options.seed)
@@ -442,7 +442,7 @@ class ScheduleSearch(BranchAndPrice[JobRules, Schedule, Prices]):
         return answer.complete
 
 
-def _too_large(data: Tables) -> bool:
+def _too_large(data: ProgressTables) -> bool:
     """Whether exact pricing is out of reach; rounded progress would make the bound wrong, so it is not tried."""
     if len(data.types) > MOST_TYPES or len(data.jobs) * data.horizon > MOST_JOB_SLOTS:
         return True

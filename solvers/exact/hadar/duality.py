@@ -60,7 +60,7 @@ def duality(instance: HadarInstance, options: SolveOptions) -> dict[str, Json]:
     prices = {key: value for (family, key), value in dual.items() if family == "price"}
     payoffs = {str(key): value for (family, key), value in dual.items() if family == "payoff"}
     schedules = dict(zip((job.id for job in instance.jobs), schedules_of(instance), strict=True))
-    there = {(machine.id, kind): n for machine in instance.machines for kind, n in machine.gpus.items()}
+    devices = {(machine.id, kind): n for machine in instance.machines for kind, n in machine.gpus.items()}
     used: dict[Key, float] = dict.fromkeys(prices, 0.0)
     chosen = dict.fromkeys(schedules, 0.0)
     worst = 0.0
@@ -74,7 +74,7 @@ def duality(instance: HadarInstance, options: SolveOptions) -> dict[str, Json]:
                 used[key] += share * count
     for pool, price in prices.items():
         assert isinstance(pool, tuple)
-        worst = max(worst, price * (there[str(pool[0]), str(pool[1])] - used[pool]))
+        worst = max(worst, price * (devices[str(pool[0]), str(pool[1])] - used[pool]))
     worst = max([worst, *(abs(payoffs[job]) * (1 - chosen[job]) for job in payoffs)])
     scale = max([1.0, *(schedule.worth for mine in schedules.values() for schedule in mine)])
     return {

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from schedgap.formulations.common.compiled import njit_cached, njit_inline, njit_kernel
-from schedgap.formulations.hadar.tables import Tables
+from schedgap.formulations.hadar.tables import ProgressTables
 from schedgap.solvers.exact.hadar.schedules import Prices, Rules, Schedule, Scheduler
 from schedgap.solvers.incumbent import Incumbent
 from schedgap.solvers.neighbourhoods import Choice, RuinAndRecreate
@@ -97,7 +97,7 @@ class ListSearch:
     must : every job has to finish
     """
 
-    def __init__(self, data: Tables, must: bool) -> None:
+    def __init__(self, data: ProgressTables, must: bool) -> None:
         jobs, kinds = data.jobs, len(data.types)
         most = max([1, *(job.levels for job in jobs)])
         self.data = data
@@ -366,7 +366,7 @@ class Packing:
     no more than S has (Hall's condition). A load is (T + 1, sets), what they want by slot and set.
     """
 
-    def __init__(self, data: Tables) -> None:
+    def __init__(self, data: ProgressTables) -> None:
         if len(data.types) > MOST_TYPES:
             raise ValueError(f"at most {MOST_TYPES} device types")
         self.data = data

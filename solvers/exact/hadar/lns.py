@@ -20,7 +20,7 @@ from schedgap.formulations.hadar.tables import small_units, tables
 from schedgap.solvers.exact.hadar.bound import upper_bound
 from schedgap.solvers.exact.hadar.list_search import LARGEST, MOST_TYPES, ListSearch, Packing
 from schedgap.solvers.incumbent import Incumbent
-from schedgap.solvers.neighbourhoods import Neighbourhoods, Outcome, propose_initial, searched
+from schedgap.solvers.neighbourhoods import Neighbourhoods, StepOutcome, propose_initial, searched
 from schedgap.solvers.result import Result, SolveOptions, Termination
 
 if TYPE_CHECKING:
@@ -182,7 +182,7 @@ class WindowNeighbourhoods(Neighbourhoods):
 
     # -- how it is solved ---------------------------------------------------------------------------------------
 
-    def solve(self, parts: Collection[int], most_work: float) -> Outcome:
+    def solve(self, parts: Collection[int], most_work: float) -> StepOutcome:
         """The window's program, exactly."""
         from ortools.sat.python import cp_model
 
@@ -197,7 +197,7 @@ class WindowNeighbourhoods(Neighbourhoods):
         self._gain(model, jobs)
         answer = search_cp(model, self.best, seen=lambda _: self.best.out_of_time(), most_work=most_work)
         better = answer.value is not None and self._put_back(jobs, window, answer.value)
-        return Outcome(better, answer.infeasible or answer.optimal)
+        return StepOutcome(better, answer.infeasible or answer.optimal)
 
     def _job(self, model: cp_model.CpModel, j: int, window: range) -> _Job:
         """Where it may run in the window, and when it may finish."""

@@ -21,7 +21,7 @@ from schedgap.formulations.hadar.pricing import (
     slot_costs,
     trace,
 )
-from schedgap.formulations.hadar.tables import JobTable, Tables
+from schedgap.formulations.hadar.tables import JobTable, ProgressTables
 from schedgap.solvers.column_generation import Column, Generated, Priced, RowBounds
 from schedgap.solvers.linear_program import INFINITY, LinearProgram
 
@@ -54,7 +54,7 @@ class SlotCuts:
     data : the instance's tables
     """
 
-    def __init__(self, data: Tables) -> None:
+    def __init__(self, data: ProgressTables) -> None:
         self.horizon = data.horizon
         wanted: dict[tuple[int, int], int] = {}
         self.classes: list[Ints] = []
@@ -260,7 +260,7 @@ class Scheduler:
     Rows of the master are (slot, type) in the order of :meth:`row`; groups are the jobs.
     """
 
-    def __init__(self, data: Tables, most_states: int = 50_000) -> None:
+    def __init__(self, data: ProgressTables, most_states: int = 50_000) -> None:
         self.data = data
         self.horizon = data.horizon
         self.kinds = len(data.types)
@@ -306,13 +306,13 @@ class Scheduler:
 
     def best(
         self, j: int, price: Prices, rules: Rules, weight: float = 1.0, utility: Floats | None = None
-    ) -> tuple[Floats, Found]:
+    ) -> tuple[Floats, PricedJob]:
         """Payoff by finish slot (-inf where impossible) and the means to build the schedules."""
         job = self.data.jobs[j]
         machine = self.automata[j]
         last = rules.last
         if machine is None or last == 0:
-            return np.full(self.horizon + 1, IMPOSSIBLE), Found(self, j, None)
+            return np.full(self.horizon + 1, IMPOSSIBLE), PricedJob(self, j, None)
         cost, order = slot_costs(price.devices, self.data.capacity[None], job.workers, job.allowed, job.arrival, last)
         if price.charges is not None:
             cost += price.charges[:, self.cuts.classes[j]]
@@ -320,7 +320,7 @@ class Scheduler:
         payoff, end, level_of, state_of = best_schedules(
             cost, worth, machine.following, rules.permit, rules.finish, last, weight
         )
-        return payoff, Found(self, j, (order, end, level_of, state_of))
+        return payoff, PricedJob(self, j, (order, end, level_of, state_of))
 
     def column(self, j: int, levels: Ints, order: Ints, finish: int) -> Column:
         """The master's column of a schedule, with the devices that `order` (types by price) prefers."""
@@ -364,7 +364,7 @@ class Scheduler:
 
 
 @dataclass(frozen=True)
-class Found:
+class PricedJob:
     """What :meth:`Scheduler.best` found for one job."""
 
     scheduler: Scheduler

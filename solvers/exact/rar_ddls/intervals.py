@@ -485,10 +485,10 @@ def _cover(
             continue
         best: tuple[int, int, frozenset[int]] | None = None
         for s in crossing[j]:
-            there = [k for k in near if s in crossing[k] and span[k][0] <= moment < span[k][1]]
-            if len(there) >= q - 1:
-                there.sort(key=lambda k: (-span[k][1], k))
-                group = there[: q - 1]
+            crossers = [k for k in near if s in crossing[k] and span[k][0] <= moment < span[k][1]]
+            if len(crossers) >= q - 1:
+                crossers.sort(key=lambda k: (-span[k][1], k))
+                group = crossers[: q - 1]
                 last = min([high, *(span[k][1] for k in group)])
                 if best is None or last > best[0]:
                     best = (last, s, frozenset((j, *group)))

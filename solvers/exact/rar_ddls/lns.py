@@ -12,7 +12,7 @@ from schedgap.formulations.rar_ddls.instance import RarDdlsInstance
 from schedgap.formulations.rar_ddls.job_options import job_options
 from schedgap.solvers.exact.rar_ddls.intervals import Fixed, IntervalModel, Overlaps
 from schedgap.solvers.exact.rar_ddls.search import BestSchedule, LocalSearch, contention_grades
-from schedgap.solvers.neighbourhoods import Neighbourhoods, Outcome, record_gain, searched, with_companions
+from schedgap.solvers.neighbourhoods import Neighbourhoods, StepOutcome, record_gain, searched, with_companions
 from schedgap.solvers.result import Result, SolveOptions
 
 SHARE = 0.5
@@ -131,7 +131,7 @@ class JobNeighbourhoods(Neighbourhoods):
 
     # -- how it is solved ---------------------------------------------------------------------------------------
 
-    def solve(self, parts: Collection[int], most_work: float) -> Outcome:
+    def solve(self, parts: Collection[int], most_work: float) -> StepOutcome:
         """The interval model of the freed jobs, with contention among them, beside the others."""
         from schedgap.solvers.cp_sat.session import Value, search_cp
 
@@ -146,15 +146,15 @@ class JobNeighbourhoods(Neighbourhoods):
             return self.incumbent.finished()
 
         for _ in range(ROUNDS):
-            left = most_work - (self.incumbent.work - before)
-            if left <= 0 or self.incumbent.finished():
+            remaining = most_work - (self.incumbent.work - before)
+            if remaining <= 0 or self.incumbent.finished():
                 break
-            answer = search_cp(intervals.model, self.incumbent, seen=seen, most_work=left)
+            answer = search_cp(intervals.model, self.incumbent, seen=seen, most_work=remaining)
             complete = answer.infeasible or answer.optimal
             if better or answer.value is None or overlaps.refine(answer.value) == 0:
                 break
             complete = False
-        return Outcome(better, complete)
+        return StepOutcome(better, complete)
 
     def _model(self, jobs: Sequence[int]) -> IntervalModel:
         """Less than the present makespan, or fewer GPUs in the last slot where jobs that end there stay."""

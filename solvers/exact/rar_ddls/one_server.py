@@ -83,10 +83,10 @@ class _Bins:
         -----
         A hundred items into forty bins: about half a second, most of it in the first program.
         """
-        left = dict(self._count)
+        remaining = dict(self._count)
         packed: list[list[int]] = []
-        while left:
-            columns, used, value = self._relaxed(left)
+        while remaining:
+            columns, used, value = self._relaxed(remaining)
             if value is None or len(packed) + math.ceil(value - 1e-6) > most:
                 return None
             whole = [column for column, x in zip(columns, used, strict=True) for _ in range(int(x + 1e-6))]
@@ -94,7 +94,7 @@ class _Bins:
                 best = max(range(len(columns)), key=lambda c: used[c] * draw.uniform(0.5, 1.0))
                 whole = [columns[best]]
             for column in whole:
-                content = self._filled(column, left)
+                content = self._filled(column, remaining)
                 if content:
                     packed.append(content)
         return packed if len(packed) <= most else None
@@ -262,10 +262,10 @@ class _Strip:
         reach.reverse()
         stack: list[tuple[int, int, list[int]]] = [(0, free, [])]
         while stack:
-            k, left, chosen = stack.pop()
-            low = max(0, left - (free - least))
+            k, remaining, chosen = stack.pop()
+            low = max(0, remaining - (free - least))
             self.nodes += 1
-            if not reach[k] >> low & ((1 << (left - low + 1)) - 1):
+            if not reach[k] >> low & ((1 << (remaining - low + 1)) - 1):
                 continue
             if k == len(waiting):
                 yield chosen
@@ -274,5 +274,5 @@ class _Strip:
             after = k + 1
             while after < len(waiting) and self.work[waiting[after]] == job:
                 after += 1
-            for times in range(min(after - k, left // job[0]) + 1):
-                stack.append((after, left - times * job[0], chosen + list(waiting[k : k + times])))
+            for times in range(min(after - k, remaining // job[0]) + 1):
+                stack.append((after, remaining - times * job[0], chosen + list(waiting[k : k + times])))

@@ -94,8 +94,8 @@ class OneSlot:
             list(self.runs.values()), [weights.get(label, 0) for label in self.runs]
         )
         self.model.maximize(expression)
-        left = incumbent.seconds_left()
-        seconds = None if left is None else max(0.01, left)
+        remaining = incumbent.seconds_left()
+        seconds = None if remaining is None else max(0.01, remaining)
         settings = cp_parameters(workers=1, work=5.0, seconds=seconds)
         deadline = NO_DEADLINE if seconds is None else Deadline.after(seconds)
         run = search_apart(self.model.proto, settings, Listener(), deadline)
@@ -141,8 +141,8 @@ class OneSlot:
         for part in sorted({part for _, part in demand}):
             for grade in range(1, len(self.grades) + 1):
                 needed = [m * v for g in range(1, grade + 1) for m, v in demand.get((g, part), ())]
-                there = [m * v for g in range(1, grade + 1) for m, v in supply.get((g, part), ())]
-                model.add(sum(needed) <= sum(there))
+                supplied = [m * v for g in range(1, grade + 1) for m, v in supply.get((g, part), ())]
+                model.add(sum(needed) <= sum(supplied))
         self._choose(allowed, local)
         total = sum(size * count for size, count in sizes.items())
         model.add(sum(self._options[j].gpus * runs for (j, _), runs in self.runs.items()) <= total)
@@ -176,8 +176,8 @@ class OneSlot:
         """Patterns to which no further local gang can be added."""
         count = 0
         for parts in _multisets(size, min(size, self._largest_part)):
-            left = size - sum(parts)
-            for local in self._fillings(left, len(self._local_gangs) and self._local_gangs[0]):
+            remaining = size - sum(parts)
+            for local in self._fillings(remaining, len(self._local_gangs) and self._local_gangs[0]):
                 count += 1
                 if count > MOST_PATTERNS:
                     raise _TooManyError
@@ -247,11 +247,11 @@ def knapsack(
         with_it = most[:-size] + weight
         taken[row, size:] = with_it > most[size:]
         most[size:] = np.maximum(most[size:], with_it)
-    left, chosen = capacity, []
+    remaining, chosen = capacity, []
     for row in range(len(items) - 1, -1, -1):
-        if taken[row, left]:
+        if taken[row, remaining]:
             chosen.append(row)
-            left -= items[row][0]
+            remaining -= items[row][0]
     return chosen, most[-1].item()
 
 
@@ -276,8 +276,8 @@ def _splits(gang: int, fewest: int, most: int, largest: int) -> Iterator[tuple[i
     count = 0
     stack: list[tuple[tuple[int, ...], int]] = [((), gang)]
     while stack:
-        parts, left = stack.pop()
-        if left == 0:
+        parts, remaining = stack.pop()
+        if remaining == 0:
             if len(parts) >= fewest:
                 count += 1
                 if count > MOST_PATTERNS:
@@ -285,7 +285,9 @@ def _splits(gang: int, fewest: int, most: int, largest: int) -> Iterator[tuple[i
                 yield parts
             continue
         if len(parts) < most:
-            stack.extend(((*parts, p), left - p) for p in range(1, min(left, parts[-1] if parts else largest) + 1))
+            stack.extend(
+                ((*parts, p), remaining - p) for p in range(1, min(remaining, parts[-1] if parts else largest) + 1)
+            )
 
 
 # A lower bound by what can run at once: slots as columns, priced by a small integer program; contention counts.
@@ -348,8 +350,8 @@ class SlotPacking:
         if self._slot.too_large:
             return
         budget = incumbent.work_left(share)
-        left = incumbent.seconds_left(share)
-        deadline = NO_DEADLINE if left is None else incumbent.options.deadline.capped(left)
+        remaining = incumbent.seconds_left(share)
+        deadline = NO_DEADLINE if remaining is None else incumbent.options.deadline.capped(remaining)
         master = _Master(self.needs, list(self._slot.runs))
         began = incumbent.work
         for _ in range(_MOST_COLUMNS):

@@ -217,9 +217,9 @@ def _lifted(iterations: int, rates: list[int], values: tuple[int, int], amount: 
     third = 0
     if rates[2]:
         k = np.arange(1, -(-iterations // rates[2]) + 1)
-        left = np.maximum(0, iterations - rates[2] * k)[:, None]
+        remaining = np.maximum(0, iterations - rates[2] * k)[:, None]
         seconds = np.arange(-(-iterations // rates[1]) + 1)[None, :]
-        firsts = np.maximum(0, -(-(left - rates[1] * seconds) // rates[0]))
+        firsts = np.maximum(0, -(-(remaining - rates[1] * seconds) // rates[0]))
         least = (first * firsts + second * seconds).min(axis=1)
         third = int(np.max(-(-(amount - least) // k), initial=0))
     return (first, second, max(0, third)), amount
@@ -427,10 +427,10 @@ class LocalSearch:
         """
         if self.too_large:
             return
-        left = max(1, min(int(effort * _LEG / self._size), int(effort * 1000 * self._jobs)))
+        remaining = max(1, min(int(effort * _LEG / self._size), int(effort * 1000 * self._jobs)))
         plan = _Plan(max(1, _LEG // self._size), heat=0.1, towards=1.0)
-        while left > 0 and not incumbent.finished():
-            left -= max(1, self._annealed(incumbent, self._random_choices(), min(left, _LONGEST_RUN), plan))
+        while remaining > 0 and not incumbent.finished():
+            remaining -= max(1, self._annealed(incumbent, self._random_choices(), min(remaining, _LONGEST_RUN), plan))
 
     def refine(self, incumbent: BestSchedule, share: float) -> None:
         """Anneal for makespans half way between the bound and the best one, in a share of what is left.
