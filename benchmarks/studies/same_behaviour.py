@@ -73,14 +73,14 @@ class Checkout:
 
     def listed(self, heading: str) -> Iterator[tuple[str, str]]:
         """Problems and the ids that ``schedgap list`` has for them under a heading."""
-        problem = part = ""
-        for line in self.run(["list"])[0][1].splitlines():
-            if found := re.match(r"([a-z][\w-]*):", line):
-                problem = found[1]
-            elif found := re.match(r"  ([a-z]+) ?\(|  ([a-z]+)$", line):
-                part = found[1] or found[2]
-            elif part == heading and (found := re.match(r"  [ *] ([a-z][\w-]*)(  |$)", line)):
-                yield problem, found[1]
+        problems = re.findall(r"^([a-z][\w-]*)(?::| +)", self.run(["list"])[0][1], flags=re.MULTILINE)
+        for problem, (_, text) in zip(problems, self.run(*(["list", one] for one in problems)), strict=True):
+            part = ""
+            for line in text.splitlines():
+                if found := re.match(r"  ([a-z]+) ?\(|  ([a-z]+)$", line):
+                    part = found[1] or found[2]
+                elif part == heading and (found := re.match(r"  [ *] ([a-z][\w+-]*)(  |$)", line)):
+                    yield problem, found[1]
 
 
 def generated(checkout: Checkout, wanted: Wanted) -> Answers:
