@@ -16,7 +16,7 @@ from schedgap.formulations.g_vne.instance import GVneInstance
 from schedgap.formulations.gpu_sharing.instance import GpuSharingInstance
 from schedgap.formulations.gpu_sharing.modes import impossible
 from schedgap.formulations.hadar.instance import HadarInstance
-from schedgap.formulations.hadar.tables import Tables, in_units, tables
+from schedgap.formulations.hadar.tables import ProgressTables, in_units, tables
 from schedgap.formulations.rar_ddls.bounds import lower_bound
 from schedgap.formulations.rar_ddls.instance import RarDdlsInstance
 from schedgap.solvers.certificates import checker
@@ -157,7 +157,7 @@ def _buckets(instance: GpuSharingInstance) -> dict[str, Any]:
     }
 
 
-def _between(data: Tables, unit: float) -> dict[str, Any]:
+def _between(data: ProgressTables, unit: float) -> dict[str, Any]:
     """Prices of hadar between events, in the instance's own unit."""
     found = event_prices(data)
     lines = np.rint(found.prices * unit * GRID)
@@ -165,7 +165,7 @@ def _between(data: Tables, unit: float) -> dict[str, Any]:
     return {"edges": found.edges.tolist(), "types": types, "finishes": found.finishes}
 
 
-def _blocks(data: Tables, unit: float) -> dict[str, Any]:
+def _blocks(data: ProgressTables, unit: float) -> dict[str, Any]:
     """Block prices of hadar, in the instance's own unit."""
     found = block_bound(data, 0.06 if len(data.jobs) * data.horizon <= MEDIUM else 0.2)
     lines = np.rint(np.maximum(found.prices, 0.0) * unit * GRID)

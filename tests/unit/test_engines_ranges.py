@@ -14,7 +14,7 @@ import schedgap.solvers.engines.declarative as declarative
 from schedgap.formulations.common.declarative import DeclarativeModel
 from schedgap.formulations.common.errors import EngineMissing
 from schedgap.solvers.engines import engine
-from schedgap.solvers.engines.answer import EngineAnswer, Progress
+from schedgap.solvers.engines.answer import EngineAnswer, EngineProgress
 from schedgap.solvers.engines.arrays import model_arrays
 from schedgap.solvers.engines.declarative import solve_declarative
 from schedgap.solvers.engines.integers import exact_decimal
@@ -238,7 +238,7 @@ def test_bounds_below_1e_9_improve_too() -> None:
     maker.minimise([(y, 1.0)])
     model, told = maker.model(), list[float | None]()
     options = SolveOptions(report=lambda solution, objective, bound: told.append(bound))
-    progress = Progress(model, model_arrays(model), options)
+    progress = EngineProgress(model, model_arrays(model), options)
     for bound in (0.0, 1e-13, 1e-13 * (1 + 1e-10), 2e-13):  # the third is the second, but for rounding
         progress.new_bound(bound)
     assert told == [0.0, 1e-13, 2e-13]

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from schedgap.formulations.common.compiled import njit_cached, njit_kernel
-from schedgap.formulations.hadar.tables import Tables
+from schedgap.formulations.hadar.tables import ProgressTables
 from schedgap.solvers.exact.job_prices import ascend, event_edges
 
 Ints = NDArray[np.int64]
@@ -191,7 +191,7 @@ class EventPrices:
     prices: Floats
 
 
-def event_prices(data: Tables, rounds: int | None = None) -> EventPrices:
+def event_prices(data: ProgressTables, rounds: int | None = None) -> EventPrices:
     """The best upper bound on P2, and so on P1, that a subgradient method finds for prices on buckets of slots.
 
     With prices p on devices a schedule is worth at most what all devices cost, and the best payoff of every job, its
