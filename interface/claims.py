@@ -406,8 +406,17 @@ def parametrize_with_checks(functions: Sequence[Callable[..., object]], problem:
     return pytest.mark.parametrize("check", [pytest.param(one, id=one.name) for one in checks_of(functions, problem)])
 
 
-def new_package(kind: Literal["heuristic", "problem"], name: str, folder: str | Path | None = None) -> list[Path]:
+def new_package(
+    kind: Literal["heuristic", "problem", "evaluator"],
+    name: str,
+    folder: str | Path | None = None,
+    *,
+    problem: str | None = None,
+) -> list[Path]:
     """Write a package with a heuristic or a problem of one's own that passes its own tests; its files.
+
+    An evaluator is for a program that writes schedulers of `problem`: ``name`` is its form, openevolve or plain, and
+    ``folder`` the new folder itself.
 
     Raises
     ------
@@ -416,4 +425,4 @@ def new_package(kind: Literal["heuristic", "problem"], name: str, folder: str | 
     """
     from schedgap.benchmarks.evaluation.package import new_package as write
 
-    return write(kind, name, None if folder is None else Path(folder))
+    return write(kind, name, None if folder is None else Path(folder), problem)

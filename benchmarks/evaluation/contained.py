@@ -89,6 +89,7 @@ class Contained:
     bounds : what it may use
     seconds : the last answer took so long, measured here
     peak : the largest resident memory that was seen, bytes; None where the system does not tell
+    is_warm : it has been tried on an instance that does not count, or shall not be
     isolated : the kernel keeps machine code from files and processes, too; None before it was started
     """
 
@@ -104,7 +105,7 @@ class Contained:
     _out: int = -1
     _in: int = -1
     _folder: str = ""
-    _tried: bool = False
+    is_warm: bool = False
     _entered: bool = False
 
     def method(self) -> Method:
@@ -220,9 +221,9 @@ class Contained:
     def _warm_up(self) -> None:
         """One small instance without a clock's limit of its own, so that no time holds imports and compiling."""
         presets = workload_of(self.problem).presets
-        if self._tried or not presets or not self.bounds.warm:
+        if self.is_warm or not presets or not self.bounds.warm:
             return
-        self._tried = True
+        self.is_warm = True
         instance = presets[0].generator(0, **presets[0].settings)
         with contextlib.suppress(Failed):  # what it does wrong here it does again where it counts
             self._try(instance, max(WARM_UP, self.bounds.seconds))

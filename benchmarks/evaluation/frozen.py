@@ -212,13 +212,14 @@ class FrozenJudge:
         self.spares = spares and not self.bounds.container  # what is seen in one depends on the candidate
         self._next = self._spare()
 
-    def judge(self, scheduler: str) -> Development:
+    def judge(self, scheduler: str, *, most: int | None = None) -> Development:
         """Run a candidate on the first instances, and on all where it schedules one of them.
 
         Parameters
         ----------
         scheduler : ``file.py:name`` or ``package.module:name``. A file is copied into a folder of its own first, and
             sees nothing that lies beside it
+        most : instances, the smallest; all where not given
 
         Raises
         ------
@@ -231,7 +232,7 @@ class FrozenJudge:
         with _alone(scheduler) as name, self._next as contained:
             contained.name = name
             self._next = self._spare()
-            attempts = self._attempts(contained)
+            attempts = self._attempts(contained, most)
             return Development(scheduler, self.problem.id, attempts, time.perf_counter() - began, contained.isolated)
 
     def close(self) -> None:
@@ -246,13 +247,14 @@ class FrozenJudge:
 
     def _spare(self) -> Contained:
         contained = scheduled("", self.problem, self.bounds, self.estimates)
+        contained.is_warm = True  # an endless one would take half a minute: what it imports counts, on a tiny instance
         if self.spares:
             contained.spawn()
         return contained
 
-    def _attempts(self, contained: Contained) -> list[Attempt]:
+    def _attempts(self, contained: Contained, most: int | None) -> list[Attempt]:
         attempts: list[Attempt] = []
-        for place, entry in enumerate(self.entries):
+        for place, entry in enumerate(self.entries[:most]):
             last = attempts[-GIVE_UP:]
             ended = len(last) == GIVE_UP and all(one.failure in ("time", "died", "untried") for one in last)
             if ended or (place >= FIRST and not any(one.objective is not None for one in attempts)):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Literal
 
+from schedgap.benchmarks.evaluation.evaluators import new_evaluator
 from schedgap.formulations.common.errors import InputError
 from schedgap.formulations.common.files import check_folder, write_text
 
@@ -194,14 +195,20 @@ _ENTRIES = {
 }
 
 
-def new_package(kind: Literal["heuristic", "problem"], name: str, folder: Path | None = None) -> list[Path]:
-    """Write a package that passes its own tests, into a new folder of its name.
+def new_package(
+    kind: Literal["heuristic", "problem", "evaluator"],
+    name: str,
+    folder: Path | None = None,
+    problem: str | None = None,
+) -> list[Path]:
+    """Write a package that passes its own tests, into a new folder of its name; or an evaluator of candidates.
 
     Parameters
     ----------
     kind : what it holds; a heuristic is one for rar-ddls
     name : of package, folder and method or problem: small letters, digits and _
-    folder : where the new folder goes; the working directory where not given
+    folder : where the new folder goes, of an evaluator the folder itself; the working directory where not given
+    problem : of an evaluator
 
     Returns
     -------
@@ -212,8 +219,12 @@ def new_package(kind: Literal["heuristic", "problem"], name: str, folder: Path |
     InputError
         Not a name, one that is taken, or a folder that is there already.
     """
+    if kind == "evaluator":
+        return new_evaluator(name, problem, folder)
     if kind not in _ENTRIES:
-        raise InputError(f"new: must be heuristic or problem, got {kind!r}")
+        raise InputError(f"new: must be heuristic, problem or evaluator, got {kind!r}")
+    if problem is not None:
+        raise InputError("--problem: only with new evaluator")
     if not (name.isidentifier() and name.islower() and name.isascii()) or name in ("schedgap", "tests"):
         raise InputError(f"new: the name must be of small letters, digits and _, beginning with a letter, got {name!r}")
     home = (folder or Path()) / name

@@ -102,14 +102,18 @@ def _status(feasible: int, instances: int) -> int:
 
 def add_new(parser: argparse.ArgumentParser) -> None:
     """Arguments of ``new``."""
-    parser.add_argument("kind", choices=("heuristic", "problem"), help="what the package holds")
-    parser.add_argument("name", metavar="NAME", help="of the package: small letters, digits and _")
+    parser.add_argument("kind", choices=("heuristic", "problem", "evaluator"), help="what is written")
+    parser.add_argument(
+        "name", metavar="NAME", help="of the package: small letters, digits and _; of an evaluator: openevolve or plain"
+    )
+    parser.add_argument("--problem", metavar="P", help="of an evaluator: whose schedulers are written")
+    parser.add_argument("--out", type=Path, metavar="DIR", help="where it goes; of an evaluator the new folder itself")
 
 
 def run_new(arguments: argparse.Namespace) -> int:
     """Write a package that passes its own tests, and print its files."""
     from schedgap import api
 
-    for path in api.new_package(arguments.kind, arguments.name):
+    for path in api.new_package(arguments.kind, arguments.name, arguments.out, problem=arguments.problem):
         print(path)
     return 0
