@@ -89,7 +89,7 @@ class Contained:
     bounds : what it may use
     seconds : the last answer took so long, measured here
     peak : the largest resident memory that was seen, bytes; None where the system does not tell
-    is_warm : it has been tried on an instance that does not count, or shall not be
+    is_warm : it has been tried on an instance that does not count
     isolated : the kernel keeps machine code from files and processes, too; None before it was started
     """
 

@@ -247,7 +247,6 @@ class FrozenJudge:
 
     def _spare(self) -> Contained:
         contained = scheduled("", self.problem, self.bounds, self.estimates)
-        contained.is_warm = True  # an endless one would take half a minute: what it imports counts, on a tiny instance
         if self.spares:
             contained.spawn()
         return contained

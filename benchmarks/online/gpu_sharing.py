@@ -17,7 +17,7 @@ from schedgap.formulations.gpu_sharing.instance import ElasticSolution, GpuShari
 from schedgap.formulations.gpu_sharing.modes import impossible
 from schedgap.formulations.gpu_sharing.schedule import Cluster
 from schedgap.heuristics.gpu_sharing.preemptive import Elastic
-from schedgap.solvers.exact.gpu_sharing.bound import lower_bound
+from schedgap.solvers.exact.gpu_sharing.bound import lower_bound, preemptive_bound
 
 RESTART = 30.0
 """Seconds that a preempted job needs to go on, as for the heuristic tiresias."""
@@ -80,8 +80,7 @@ class _Exclusive(World):
         return self.left
 
     def bound(self) -> float | None:
-        """It counts slots of work and GPUs, no starts: it holds where jobs are preempted, too."""
-        return lower_bound(self.instance)
+        return preemptive_bound(self.instance) if self.preempts else lower_bound(self.instance)
 
     def act(self, verb: str, job: int, gpus: Sequence[int] | None) -> None:
         position = self.position[job] if 0 <= job < self.arrivals.known else -1

@@ -111,6 +111,17 @@ def test_srtf_is_optimal_on_one_gpu(seed: int) -> None:
     found = run(jobs_of(rows, 1), Srtf(), restart=0.0)
     assert found.report.feasible and found.report.objective is not None
     assert found.report.objective * len(rows) == by_enumeration(rows)
+    world = world_of(PROBLEM, jobs_of(rows, 1), preempts=True, restart=0.0)
+    assert world is not None and 0 < (world.bound() or 0) <= float(found.report.objective)
+
+
+def test_the_bound_of_the_model_does_not_bound_preemption() -> None:
+    """Preempted at once the long job costs less than any run through: the two worlds have bounds of their own."""
+    instance = jobs_of([(1, 1, 40), *((slot, 1, 1) for slot in range(2, 42, 2))], 1)
+    preempted = run(instance, Srtf(), restart=0.0).report.objective
+    through, paused = (world_of(PROBLEM, instance, preempts=preempts, restart=0.0) for preempts in (False, True))
+    assert through is not None and paused is not None and preempted is not None
+    assert (paused.bound() or 0) <= float(preempted) < (through.bound() or 0)
 
 
 def test_fifo_is_optimal_for_the_largest_flow_time_on_one_gpu() -> None:

@@ -84,11 +84,21 @@ def lower_bound(instance: GpuSharingInstance) -> float | None:
     The larger of the jobs' slots alone and what :func:`priced` proves, rounded up to a whole number of slots in all,
     and divided by J.
     """
-    if impossible(instance) is not None:
-        return None
-    data = tables(instance)
-    total = max(int(data.solo_slots.sum()), math.ceil(priced(instance).value * (1 - _SAFETY) - 1e-6))
-    return total / len(instance.jobs)
+    return None if impossible(instance) is not None else _mean(instance, priced(instance).value)
+
+
+def preemptive_bound(instance: GpuSharingInstance) -> float | None:
+    """As :func:`lower_bound`, for schedules outside the model: every job may pause, with all its GPUs at a time.
+
+    Slots that go into restoring a job only make a schedule longer, so it holds with them, too.
+    """
+    return None if impossible(instance) is not None else _mean(instance, _price(instance, True).value)
+
+
+def _mean(instance: GpuSharingInstance, value: float) -> float:
+    """A bound on the mean from one on the sum, which is a whole number of slots and no less than those alone."""
+    alone = int(tables(instance).solo_slots.sum())
+    return max(alone, math.ceil(value * (1 - _SAFETY) - 1e-6)) / len(instance.jobs)
 
 
 @dataclass(frozen=True)
@@ -129,6 +139,11 @@ def priced(instance: GpuSharingInstance) -> Priced:
     -----
     At most 300 buckets and 400 evaluations of O(J) times the buckets that a job waits; 60 evaluations of 80,000 jobs.
     """
+    return _price(instance, False)
+
+
+def _price(instance: GpuSharingInstance, pauses: bool) -> Priced:
+    """As :func:`priced`; where every job pauses, all of its slots are priced one by one."""
     data = tables(instance)
     classes = _classes(data)
     weights = np.zeros(0) if classes is not None else capacity_weights(data)
@@ -139,7 +154,8 @@ def priced(instance: GpuSharingInstance) -> Priced:
     slots = data.solo_slots
     rate = (data.gpus * (weights if classes is None else 1.0)).astype(np.float64)
     work = data.solo_work * (1 - _LEFT)
-    jobs = PricedJobs(data.arrival, np.where(slowed, 0, slots), work, rate, kind, np.zeros_like(slots))
+    whole = np.where(slowed | np.bool_(pauses), 0, slots)
+    jobs = PricedJobs(data.arrival, whole, work, rate, kind, np.zeros_like(slots))
     gpus = float(instance.total_gpus)
     most = float((first + second).max())
     edges = event_edges(data.arrival, slots, rate * data.solo_work, gpus * most, _BUCKETS)
