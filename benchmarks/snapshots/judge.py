@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
+from schedgap.benchmarks.judging.judge import finite
 from schedgap.benchmarks.records import plain_number
 from schedgap.benchmarks.snapshots.reading import Snapshot
 from schedgap.benchmarks.text import number, significant
@@ -157,7 +158,7 @@ class Judgement:
                 "placed": sorted((self.best.solution or {"placement": {}})["placement"]),
                 "solution": self.best.solution,
             },
-            "ratio": value,
+            "ratio": finite(value),
             "ratio_to": to,
             "lost": [lost.to_dict() for lost in self.lost],
             "not_read": dict(self.unread),

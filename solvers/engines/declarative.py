@@ -16,7 +16,7 @@ from schedgap.formulations.common.check import CheckReport
 from schedgap.formulations.common.declarative import DeclarativeModel
 from schedgap.formulations.common.errors import Disagreement, EngineMissing, InputError, ModelRefused
 from schedgap.formulations.common.instance import Solution
-from schedgap.formulations.common.numbers import CHECK_TOLERANCE, RELATIVE_TOLERANCE, agrees, exact
+from schedgap.formulations.common.numbers import CHECK_TOLERANCE, RELATIVE_TOLERANCE, agrees, exact, gap
 from schedgap.solvers.budget import too_large
 from schedgap.solvers.engines import engine
 from schedgap.solvers.engines.answer import Engine, EngineAnswer, rounded_bound
@@ -448,7 +448,7 @@ def _second_opinion(
         if not second.doubt:
             search.info["proof"] = Proof.AGREED if same_value or without else Proof.CLAIMED
             return _without_solution(search, second), termination
-        if same_value and second.claimed:
+        if same_value and second.claimed and not _too_near_to_tell(search.best.in_own(search.best.bound), first):
             search.info["proof"] = Proof.AGREED
             search.tighten(first)
         elif without and search.best.solution is None:
@@ -456,6 +456,12 @@ def _second_opinion(
             return second.status, termination
         return None, termination
     return None, Termination.FINISHED
+
+
+def _too_near_to_tell(bound: float | None, objective: float | None) -> bool:
+    """Whether something better may lie between an exact bound and the objective that engines' tolerances would hide."""
+    distance = gap(objective, bound)
+    return distance is not None and RELATIVE_TOLERANCE < distance <= BOUND_TOLERANCE
 
 
 def _scored(search: ModelSearch, answer: EngineAnswer) -> float | None:

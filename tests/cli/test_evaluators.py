@@ -12,9 +12,10 @@ from typing import Any
 import pytest
 from support.command import Command
 
-from schedgap.benchmarks.evaluation import frozen
+from schedgap.benchmarks.evaluation import evaluators, frozen
 from schedgap.benchmarks.evaluation.frozen import stored
-from schedgap.catalogue.registry import all_problems, find_problem
+from schedgap.benchmarks.library.collection import about
+from schedgap.catalogue.registry import find_problem
 
 
 def evaluator(folder: Path) -> types.ModuleType:
@@ -34,7 +35,8 @@ class Result:
 
 def test_its_own_program_gets_a_score(command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     few = stored(find_problem("gpu-sharing"))[:5]
-    monkeypatch.setattr(frozen, "stored", lambda problem: few)
+    for module in (evaluators, frozen):
+        monkeypatch.setattr(module, "stored", lambda problem: few)
     monkeypatch.setitem(sys.modules, "openevolve", types.ModuleType("openevolve"))
     fake: Any = types.ModuleType("openevolve.evaluation_result")
     fake.EvaluationResult = Result
@@ -59,8 +61,8 @@ def test_its_own_program_gets_a_score(command: Command, tmp_path: Path, monkeypa
         evolving.judge().close()
 
 
-@pytest.mark.parametrize("problem", list(all_problems()))
-def test_every_problem_has_one(command: Command, tmp_path: Path, problem: str) -> None:
+@pytest.mark.parametrize("problem", sorted(about()["problems"]))
+def test_every_problem_of_the_library_has_one(command: Command, tmp_path: Path, problem: str) -> None:
     folder = tmp_path / "new"
     assert command("new", "evaluator", "openevolve", "--problem", problem, "--out", folder).status == 0
     assert {path.name for path in folder.iterdir()} == {
@@ -79,6 +81,7 @@ def test_every_problem_has_one(command: Command, tmp_path: Path, problem: str) -
         (["evaluator", "shinka", "--problem", "hadar"], "new evaluator: must be openevolve or plain, got 'shinka'"),
         (["evaluator", "plain"], "new evaluator: --problem says whose schedulers are written"),
         (["evaluator", "plain", "--problem", "no"], "--problem"),
+        (["evaluator", "plain", "--problem", "gang-placement"], "the library has no small instance of gang-placement"),
         (["heuristic", "mine", "--problem", "hadar"], "--problem: only with new evaluator"),
         (["evaluator", "plain", "--problem", "hadar", "--out", "."], "new: . is there already"),
     ],

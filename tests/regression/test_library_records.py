@@ -23,7 +23,8 @@ def test_a_record_checks(entry: Entry) -> None:
 
 def test_there_are_some_forty_instances_a_problem_and_no_two_are_the_same() -> None:
     counts = Counter(entry.problem.id for entry in RECORDS)
-    assert set(counts) == set(all_problems()) == set(about()["problems"])
+    assert set(counts) == set(about()["problems"])
+    assert set(all_problems()) - set(counts) == {"gang-placement"}  # as docs/library.md says
     assert all(37 <= number <= 55 for number in counts.values()), counts
     assert len({entry.known.hash for entry in RECORDS}) == len({entry.id for entry in RECORDS}) == len(RECORDS)
     kinds = {(entry.problem.id, entry.known.kind) for entry in RECORDS}

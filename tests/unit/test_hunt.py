@@ -384,7 +384,7 @@ def test_a_hunt_that_left_the_presets_goes_on_where_it_was(tmp_path: Path, kept:
 def test_mutations_stay_in_the_space_and_are_mostly_valid(problem: Any) -> None:
     heuristic = next(m for m in problem.methods if m.kind == "heuristic" and not m.outside_model)
     target = find_target(f"{problem.id}/{heuristic.id}", problem)
-    entries = "tasks" if problem.id == "comm-contention" else "jobs"
+    entries = {"comm-contention": "tasks", "gang-placement": "nodes"}.get(problem.id, "jobs")
     starts = starts_of(target, parse_limits(problem, None, {entries: 4}))
     rng = np.random.default_rng(1)
     data, _ = starts.draw(rng)
