@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from fractions import Fraction
 
-from schedgap.benchmarks.proving import exact_value
+from schedgap.benchmarks.proving import closed_by, exact_value
 from schedgap.catalogue.agreement import Check, written
 from schedgap.catalogue.method import Kind, Method
 from schedgap.catalogue.problem import Problem
@@ -119,10 +120,14 @@ def _ways(
 def _certificate(problem: Problem, instance: Instance, result: Result, deadline: Deadline) -> Proof | None:
     value = None if result.solution is None else exact_value(problem, instance, result.solution)
     try:
-        prove(instance, value, result.solution, Effort(deadline, LEAVES, SIZE))
+        claim = prove(instance, value, result.solution, Effort(deadline, LEAVES, SIZE))["claim"]
     except (Unproven, Rejected, NotImplementedError):  # none was found, or the problem has no such rules
         return None
-    return Proof.CERTIFIED
+    # A claim of less than the value leaves open
+    # whether the value is the optimum.
+    if value is None or closed_by(problem, value, Fraction(claim)):
+        return Proof.CERTIFIED
+    return None
 
 
 def _second_engine(

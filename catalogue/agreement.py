@@ -213,9 +213,11 @@ def with_certificate(problem: Problem, instance: Instance, result: Result) -> Re
     else:
         return result
     try:
-        prove(instance, None if value is None else Fraction(value), result.solution, FEW)
+        claim = prove(instance, None if value is None else Fraction(value), result.solution, FEW)["claim"]
     except Unproven:
         return result
+    if value is not None and not agrees(float(value), float(Fraction(claim))):
+        return result  # a claim of less than the value leaves its optimality open
     return result.proven(Proof.CERTIFIED)
 
 

@@ -362,7 +362,8 @@ def _unbounded(data: bytes) -> str:
     return f"lists and objects deeper than {DEEPEST}, at most {DEEPEST}" if nested else ""
 
 
-_TEXT = re.compile(rb'"(?:[^"\\]|\\.)*+"')
+_TEXT = re.compile(rb'"(?:[^"\\]|\\.)*+(?:"|\\?\Z)', re.DOTALL)
+"""A text, or what begins as one and never ends: each byte is looked at once, whatever a guest sends."""
 _BRACKETS = bytes.maketrans(b"{}", b"[]")
 _NO_BRACKETS = bytes(letter for letter in range(256) if letter not in b"[]{}")
 

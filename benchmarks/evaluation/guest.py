@@ -55,6 +55,8 @@ _PATHS = {
 _UNSEEN = {
     "posix": (
         *("mkfifo", "mknod", "memfd_create", "setpriority", "chroot"),
+        *("setuid", "setgid", "seteuid", "setegid", "setreuid", "setregid", "setresuid", "setresgid"),
+        *("setgroups", "setsid"),
         *("sched_setaffinity", "sched_setscheduler", "sched_setparam"),
     ),
     "_signal": ("pidfd_send_signal",),
@@ -64,7 +66,9 @@ _UNSEEN = {
 }
 """What Python does without an event: it is taken away."""
 _LIBRARY = "schedgap.benchmarks.library"
-_NO_IMPORT = frozenset({"_dbm", "_gdbm", "readline", "spwd", "_xxsubinterpreters", "_interpreters", *_UNSEEN})
+_NO_IMPORT = frozenset(
+    {"_dbm", "_gdbm", "_tkinter", "readline", "spwd", "_xxsubinterpreters", "_interpreters", *_UNSEEN}
+)
 """Modules that open files without an event, and those of which something was taken away."""
 FILES = 256
 """Open at a time."""

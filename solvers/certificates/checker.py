@@ -57,6 +57,8 @@ GROUP = "schedgap.certificates"
 and ``bounds``."""
 LARGEST_FILE = 256 * 2**20
 """Bytes of a file that are read, unpacked."""
+MOST_VALUES = 10_000_000
+"""In a file; a list takes some 70 bytes of memory where it takes 3 in the file."""
 _LARGEST = 10**300
 _KEYS = {"certificate", "problem", "instance", "form", "options", "claim", "tree"}
 
@@ -376,6 +378,8 @@ def load(path: str) -> Any:
         raw = (gzip.GzipFile(fileobj=file) if packed else file).read(LARGEST_FILE + 1)
     if len(raw) > LARGEST_FILE:
         reject(f"{path}: has more than {LARGEST_FILE:,} bytes")
+    if sum(map(raw.count, (b",", b"[", b"{"))) > MOST_VALUES:
+        reject(f"{path}: has more than {MOST_VALUES:,} values")
     return parse(raw)
 
 

@@ -142,8 +142,8 @@ def _tree(model: Model, value: Fraction | None, effort: Effort) -> tuple[Fractio
     if value is None:
         return None, Tree(model, None, effort.deadline, effort.leaves).grow()
     target = model.sense * value
-    if not model.step or model.step < NEAR * (1 + abs(value)):
-        tree = Tree(model, target - NEAR * (1 + abs(value)), effort.deadline, effort.leaves, wanted=target)
+    if not model.step or model.step < NEAR * abs(value):
+        tree = Tree(model, target - NEAR * abs(value), effort.deadline, effort.leaves, wanted=target)
         node = tree.grow()
         return model.sense * min(target, tree.proven if tree.proven is not None else target), node
     kind = NarrowedTree if all(model.whole) else Tree
@@ -170,7 +170,7 @@ def _orders(given: dict[str, Any]) -> Grow:
         from schedgap.solvers.certificates.rules.comm_contention import constant, orders_of
 
         assert value is not None  # there is always a schedule
-        claim = value - NEAR * (1 + abs(value))
+        claim = value - NEAR * abs(value)
         total = (claim - constant(given)) * len(given["tasks"])
         return claim, OrderTree(orders_of(given), total, effort.deadline, effort.leaves).grow()
 

@@ -204,6 +204,13 @@ def test_answers_are_bounded_before_they_are_parsed(data: bytes, said: str) -> N
     assert bool(json.loads(data) if not said else judge._unbounded(data))
 
 
+@pytest.mark.parametrize("part", [b'\\"', b'"\\\n', b'"'])
+@pytest.mark.parametrize("end", [b"", b"\\"])
+def test_a_text_that_never_ends_is_looked_at_once(part: bytes, end: bytes) -> None:
+    """Looked at again from each of its quotation marks, 4 MB would take a day."""
+    assert judge._unbounded(b'{"a": "' + part * 2_000_000 + end)  # its brace is never closed
+
+
 def test_a_text_of_a_stranger_is_one_line_that_steers_nothing() -> None:
     assert str(Failed("error", "ValueError: \ud800\x1b]0;x\x07\n")) == "ValueError: \\ud800\\u001b]0;x\\u0007\\n"
 

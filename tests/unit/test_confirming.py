@@ -9,6 +9,7 @@ import pytest
 
 import schedgap
 from schedgap.benchmarks import confirming
+from schedgap.catalogue.agreement import with_certificate
 from schedgap.catalogue.registry import all_problems, find_problem
 from schedgap.catalogue.run import checker_of, run_method
 from schedgap.formulations.common.errors import Disagreement
@@ -182,3 +183,21 @@ def test_a_certificate_is_of_the_value_that_the_solution_has() -> None:
     instance, _, result = claimed("rar-ddls")
     assert confirming._certificate(RAR, instance, result, Deadline.after(300)) is Proof.CERTIFIED
     assert confirming._certificate(RAR, instance, lying(instance), Deadline.after(300)) is None
+
+
+def test_a_certificate_of_less_than_the_value_confirms_nothing() -> None:
+    """However small the values are: 1e-10 beside them is no rounding."""
+    link = {"latency": 0.0, "seconds_per_unit": 1e-11, "contention_penalty": 1e-11}
+    tasks = [{"id": "a", "release": 0.0, "size": 1.0}, {"id": "b", "release": 0.0, "size": 10.0}]
+    instance = schedgap.load({"problem": "comm-contention", "name": "small", "link": link, "tasks": tasks})
+    problem = find_problem("comm-contention")
+    best = run_method(problem, instance, "bb", ONE)
+    assert best.objective is not None
+    worse = {"start": {"b": 0.0, "a": 10e-11}}
+    objective = checker_of(problem, instance)(worse).value
+    assert objective > 1.5 * best.objective
+    lie = Result(Status.OPTIMAL, objective=objective, bound=objective, solution=worse)
+    assert confirming._certificate(problem, instance, lie, Deadline.after(300)) is None
+    assert with_certificate(problem, instance, lie).proof is Proof.CLAIMED
+    assert confirming._certificate(problem, instance, best, Deadline.after(300)) is Proof.CERTIFIED
+    assert with_certificate(problem, instance, best).proof is Proof.CERTIFIED
