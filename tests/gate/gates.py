@@ -133,7 +133,7 @@ GATES: dict[str, Gate] = {
         frozenset({"cp-sat"}),
         1,
         0.0,
-        1_000,
+        1_300,
     ),
     "hadar": Gate(
         _hadar,
