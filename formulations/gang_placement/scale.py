@@ -8,7 +8,7 @@ from fractions import Fraction
 
 from schedgap.formulations.common.instance import once_per_instance
 from schedgap.formulations.common.numbers import common_divisor, exact
-from schedgap.formulations.gang_placement.instance import WHOLE, Gang, GangPlacementInstance
+from schedgap.formulations.gang_placement.instance import MOST_PODS, WHOLE, Gang, GangPlacementInstance, Shape
 
 MOST_DECIMALS = 16
 
@@ -159,13 +159,28 @@ def _moves(instance: GangPlacementInstance) -> list[Component]:
     return [_entry("moves", prices, most, maximise=False)]
 
 
-def capacity(instance: GangPlacementInstance, node: int) -> tuple[int, ...]:
-    """Thousandths of each device of a node that may be used: what is free, and what may be freed."""
-    found = list(instance.nodes[node].gpus)
-    if instance.with_moves:
-        for pod in instance.running:
-            if pod.movable and pod.node == instance.nodes[node].id:
-                for device, part in pod.devices.items():
-                    found[int(device)] += part
-    assert all(part <= WHOLE for part in found)
-    return tuple(found)
+@once_per_instance
+def capacities(instance: GangPlacementInstance) -> tuple[tuple[int, ...], ...]:
+    """Thousandths of each device of each node that may be used.
+
+    What is free, and what may be freed.
+    """
+    found = {node.id: list(node.gpus) for node in instance.nodes}
+    for pod in instance.running if instance.with_moves else ():
+        if pod.movable:
+            for device, part in pod.devices.items():
+                found[pod.node][int(device)] += part
+    assert all(part <= WHOLE for parts in found.values() for part in parts)
+    return tuple(tuple(parts) for parts in found.values())
+
+
+def held_by(parts: Sequence[int], shape: Shape) -> int:
+    """How many pods of a shape devices hold, by the thousandths that are free of each.
+
+    :data:`MOST_PODS` where it asks for none.
+    """
+    if shape.gpu >= WHOLE:
+        return sum(part == WHOLE for part in parts) // shape.devices
+    if not shape.gpu:
+        return MOST_PODS
+    return sum(part // shape.gpu for part in parts)

@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from schedgap.formulations.common.instance import Solution
 from schedgap.formulations.gang_placement.instance import MOST_PODS, WHOLE, Gang, GangPlacementInstance, Group, Shape
+from schedgap.formulations.gang_placement.scale import held_by
 from schedgap.heuristics.common.run import HeuristicRun
 from schedgap.solvers.result import Deadline
 
@@ -79,10 +80,8 @@ class Cluster:
         if not shape.selector.takes(self.instance.nodes[n]):
             return 0
         most = [self.free[n].get(resource, 0) // amount for resource, amount in shape.request.items() if amount]
-        if shape.gpu >= WHOLE:
-            most.append(sum(part == WHOLE for part in self.left[n]) // shape.devices)
-        elif shape.gpu:
-            most.append(sum(part // shape.gpu for part in self.left[n]))
+        if shape.gpu:
+            most.append(held_by(self.left[n], shape))
         return min(most, default=MOST_PODS)
 
     # -- queues --------------------------------------------------------------------------------------------------

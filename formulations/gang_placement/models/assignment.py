@@ -7,8 +7,7 @@ as one number (:mod:`~schedgap.formulations.gang_placement.scale`), where floats
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Sequence
 from fractions import Fraction
 from typing import NamedTuple
 
@@ -18,10 +17,10 @@ from schedgap.formulations.common.declarative import DeclarativeModel
 from schedgap.formulations.common.errors import ModelRefused
 from schedgap.formulations.common.layout import Layout, RowFamily, Term, VariableFamily
 from schedgap.formulations.common.numbers import MAXIMISE, exact
-from schedgap.formulations.gang_placement.instance import MOST_PODS, WHOLE, Domain, Gang, GangPlacementInstance, Shape
-from schedgap.formulations.gang_placement.models.fragments import Fragments
+from schedgap.formulations.gang_placement.instance import WHOLE, Domain, Gang, GangPlacementInstance, Running, Shape
+from schedgap.formulations.gang_placement.models.fragments import Fragments, Sums
 from schedgap.formulations.gang_placement.models.point import extract, point
-from schedgap.formulations.gang_placement.scale import Component, capacity, components, shares
+from schedgap.formulations.gang_placement.scale import Component, capacities, components, held_by, shares
 
 LARGEST_WHOLE = 2**53
 """Below it every whole number is a float."""
@@ -89,18 +88,6 @@ class Item(NamedTuple):
         return 0 < self.shape.gpu < WHOLE
 
 
-@dataclass
-class Sums:
-    """A linear expression."""
-
-    terms: list[Term] = field(default_factory=list)
-    constant: Fraction = Fraction(0)
-
-    def add(self, terms: Iterable[Term], factor: float | Fraction = 1) -> None:
-        """Add terms, each times a factor."""
-        self.terms += [(variable, float(coefficient * factor)) for variable, coefficient in terms]
-
-
 def build_assignment(
     instance: GangPlacementInstance,
     tighten: bool,
@@ -154,11 +141,12 @@ class _Builder:
             "the components of the objective as one number" if goal is None else self.entries[goal].name,
             {"gang": [gang.id for gang in instance.gangs], "node": [node.id for node in instance.nodes]},
         )
-        self.capacity = [capacity(instance, n) for n in range(len(instance.nodes))]
+        self.capacity = capacities(instance)
         self.items: list[Item] = []
         self.on_node: dict[int, list[tuple[Item, pulp.LpVariable]]] = defaultdict(list)
         self.on_device: dict[tuple[int, int], list[Term]] = defaultdict(list)
         self.staying: dict[str, Sums] = {}
+        self.leaving: dict[int, list[Running]] = defaultdict(list)
         self.by_domain: dict[tuple[str, int], dict[Domain, pulp.LpVariable]] = {}
 
     def model(self) -> DeclarativeModel:
@@ -215,14 +203,10 @@ class _Builder:
     def _room(self, shape: Shape, n: int) -> int:
         """Pods of the shape that the node's devices and resources hold, with all that may leave it gone."""
         free = self.instance.nodes[n].free
-        room = [MOST_PODS]
+        room = [held_by(self.capacity[n], shape)]
         for resource, amount in shape.request.items():
-            leaving = sum(request.get(resource, 0) for _, _, request in self._stays(n))
+            leaving = sum(pod.request.get(resource, 0) for pod in self.leaving[n])
             room += [(free.get(resource, 0) + leaving) // amount] if amount else []
-        if shape.gpu >= WHOLE:
-            room.append(sum(part == WHOLE for part in self.capacity[n]) // shape.devices)
-        elif shape.gpu:
-            room.append(sum(part // shape.gpu for part in self.capacity[n]))
         return min(room)
 
     def _item(self, item: Item) -> None:
@@ -245,10 +229,11 @@ class _Builder:
                 self.staying[item.key[0]].add([(there, -1.0)])  # type: ignore[index]
 
     def _running(self) -> None:
-        """Who stays: 1 - ended - moved."""
+        """Who stays, 1 - ended - moved, and who may leave which node."""
         for pod in self.instance.running if self.instance.with_moves else ():
             if pod.movable:
                 stays = self.staying[pod.id] = Sums(constant=Fraction(1))
+                self.leaving[self.instance.node_index[pod.node]].append(pod)
                 if pod.preemptible:
                     stays.add([(self.layout.variable("ended", pod.id), -1.0)])
 
@@ -329,20 +314,11 @@ class _Builder:
 
     # -- rows of nodes -------------------------------------------------------------------------------------------
 
-    def _stays(self, n: int) -> list[tuple[str, Mapping[str, int], Mapping[str, int]]]:
-        """(id, parts by device, resources) of what runs on the node and may leave it."""
-        node = self.instance.nodes[n].id
-        return [
-            (pod.id, pod.devices, pod.request)
-            for pod in self.instance.running
-            if pod.node == node and pod.id in self.staying
-        ]
-
     def _node(self, n: int) -> None:
         there = self.on_node[n]
         name = self.instance.nodes[n].id
         wholes: list[Term] = [(variable, float(item.shape.devices)) for item, variable in there if item.shape.devices]
-        by_device = any(item.fraction for item, _ in there) or bool(self._stays(n)) or "fragmentation" in self.kinds
+        by_device = any(item.fraction for item, _ in there) or bool(self.leaving[n]) or "fragmentation" in self.kinds
         if by_device:
             self._devices(n, wholes)
         elif wholes:
@@ -378,17 +354,17 @@ class _Builder:
             if left.terms:
                 terms = [(variable, -coefficient) for variable, coefficient in left.terms]
                 self.layout.row("device", (name, d), terms, "<=", float(left.constant))
-        if self.tighten and not self._stays(n) and "fragmentation" not in self.kinds:
+        if self.tighten and not self.leaving[n] and "fragmentation" not in self.kinds:
             self._equal_devices(n)
 
     def free_of(self, n: int, device: int) -> Sums:
         """What is left free of a device."""
         left = Sums(constant=Fraction(self.capacity[n][device]))
         left.add(self.on_device[n, device], -1)
-        for name, devices, _ in self._stays(n):
-            part = devices.get(str(device), 0)
+        for pod in self.leaving[n]:
+            part = pod.devices.get(str(device), 0)
             if part:
-                left.add(self.staying[name].terms, -part)
+                left.add(self.staying[pod.id].terms, -part)
                 left.constant -= part
         return left
 
@@ -399,10 +375,10 @@ class _Builder:
             amount = item.shape.request.get(resource, 0)
             if amount:
                 left.add([(variable, float(amount))], -1)
-        for name, _, request in self._stays(n):
-            amount = request.get(resource, 0)
+        for pod in self.leaving[n]:
+            amount = pod.request.get(resource, 0)
             if amount:  # what may leave is given back, and taken where it stays
-                left.add(self.staying[name].terms, -amount)
+                left.add(self.staying[pod.id].terms, -amount)
         return left
 
     def _equal_devices(self, n: int) -> None:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import Protocol
 
 import pulp
 
@@ -12,19 +12,16 @@ from schedgap.formulations.common.layout import Layout, Term
 from schedgap.formulations.gang_placement.instance import WHOLE, GangPlacementInstance, Shape
 
 
-class Expression(Protocol):
+@dataclass
+class Sums:
     """A linear expression."""
 
-    terms: list[Term]
-    constant: Fraction
+    terms: list[Term] = field(default_factory=list)
+    constant: Fraction = Fraction(0)
 
-
-class Lost:
-    """What is lost to one shape, as an expression."""
-
-    def __init__(self) -> None:
-        self.terms: list[Term] = []
-        self.constant = Fraction(0)
+    def add(self, terms: Iterable[Term], factor: float | Fraction = 1) -> None:
+        """Add terms, each times a factor."""
+        self.terms += [(variable, float(coefficient * factor)) for variable, coefficient in terms]
 
 
 class Fragments:
@@ -43,19 +40,19 @@ class Fragments:
         self,
         layout: Layout,
         instance: GangPlacementInstance,
-        free: Callable[[int, int], Expression],
-        left: Callable[[int, str], Expression],
+        free: Callable[[int, int], Sums],
+        left: Callable[[int, str], Sums],
     ) -> None:
         self.layout = layout
         self.instance = instance
         self.free = free
         self.left = left
-        self.lost: list[Lost] = []
+        self.lost: list[Sums] = []
 
     def build(self) -> None:
         """All rows, and ``lost``."""
         for s, (shape, _) in enumerate(self.instance.weighted_shapes):
-            self.lost.append(Lost())
+            self.lost.append(Sums())
             for n, node in enumerate(self.instance.nodes):
                 if not shape.gpu or not shape.selector.takes(node):
                     self._all_of(n)

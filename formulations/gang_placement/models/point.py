@@ -11,7 +11,7 @@ import pulp
 from schedgap.formulations.common.instance import Solution
 from schedgap.formulations.common.layout import Key, Layout
 from schedgap.formulations.gang_placement.instance import WHOLE, GangPlacementInstance, GangPlacementSolution, Shape
-from schedgap.formulations.gang_placement.scale import capacity
+from schedgap.formulations.gang_placement.scale import capacities
 
 Value = Callable[[pulp.LpVariable], float]
 
@@ -32,7 +32,7 @@ class _Point:
         name = self.instance.nodes[n].id
         taken = self.values.get("whole", {})
         said = any(key[0] == name for key in taken if isinstance(key, tuple))
-        for device, part in enumerate(capacity(self.instance, n)):
+        for device, part in enumerate(capacities(self.instance)[n]):
             if taken.get((name, device), 0) if said else part == WHOLE:
                 yield device
 
@@ -138,19 +138,21 @@ def _seat(
 
 def _measure(instance: GangPlacementInstance, layout: Layout, found: dict[str, Counter[Key]]) -> None:
     """The variables of fragmentation, from what is left."""
+    if "fits" not in layout.variables:
+        return
     leaves = {*found["ended"], *(str(key[0]) for key in found["moved"] if isinstance(key, tuple))}
-    for s, (shape, _) in enumerate(instance.weighted_shapes if "fits" in layout.variables else ()):
-        for n, node in enumerate(instance.nodes):
-            left = list(capacity(instance, n))
-            resources = dict(node.free)
-            for pod in instance.running if instance.with_moves else ():
-                if pod.node == node.id and pod.movable:
-                    _stays_or_leaves(left, resources, pod.devices, pod.request, stays=pod.id not in leaves)
-            left = [part - found["used"][node.id, d] for d, part in enumerate(left)]
-            for key, count in [*found["pods"].items(), *found["moved"].items()]:
-                if isinstance(key, tuple) and key[-1] == node.id:
-                    for resource, amount in _request(instance, key).items():
-                        resources[resource] = resources.get(resource, 0) - amount * count
+    for n, node in enumerate(instance.nodes):
+        left = list(capacities(instance)[n])
+        resources = dict(node.free)
+        for pod in instance.running if instance.with_moves else ():
+            if pod.node == node.id and pod.movable:
+                _stays_or_leaves(left, resources, pod.devices, pod.request, stays=pod.id not in leaves)
+        left = [part - found["used"][node.id, d] for d, part in enumerate(left)]
+        for key, count in [*found["pods"].items(), *found["moved"].items()]:
+            if isinstance(key, tuple) and key[-1] == node.id:
+                for resource, amount in _request(instance, key).items():
+                    resources[resource] = resources.get(resource, 0) - amount * count
+        for s, (shape, _) in enumerate(instance.weighted_shapes):
             useful = [part >= min(shape.gpu, WHOLE) for part in left]
             enough = sum(useful) >= max(1, shape.devices)
             enough &= all(resources.get(resource, 0) >= amount for resource, amount in shape.request.items())

@@ -7,8 +7,8 @@ from fractions import Fraction
 
 from schedgap.formulations.common.instance import once_per_instance
 from schedgap.formulations.common.numbers import exact
-from schedgap.formulations.gang_placement.instance import MOST_PODS, WHOLE, Gang, GangPlacementInstance, Group
-from schedgap.formulations.gang_placement.scale import capacity, components, encode
+from schedgap.formulations.gang_placement.instance import Gang, GangPlacementInstance, Group
+from schedgap.formulations.gang_placement.scale import capacities, components, encode, held_by
 
 
 @once_per_instance
@@ -41,7 +41,7 @@ class _Room:
 
     def __init__(self, instance: GangPlacementInstance) -> None:
         self.instance = instance
-        self.capacity = [capacity(instance, n) for n in range(len(instance.nodes))]
+        self.capacity = capacities(instance)
         self.total = sum(map(sum, self.capacity))
         self.hosted: dict[Group, list[int]] = {}
 
@@ -55,12 +55,7 @@ class _Room:
     def _pods(self, group: Group, n: int) -> int:
         if not group.selector.takes(self.instance.nodes[n]):
             return 0
-        parts = self.capacity[n]
-        if not group.gpu:
-            return MOST_PODS
-        if group.gpu < WHOLE:
-            return sum(part // group.gpu for part in parts)
-        return sum(part == WHOLE for part in parts) // group.devices
+        return held_by(self.capacity[n], group)
 
     def needs(self, gang: Gang) -> int | None:
         """Thousandths that the fewest pods of the gang take; None where they would not fit alone.
