@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from fractions import Fraction
 
-from schedgap.benchmarks.proving import closed_by, exact_value
-from schedgap.catalogue.agreement import Check, written
+from schedgap.benchmarks.proving import exact_value
+from schedgap.catalogue.agreement import Check, closed_by, written
 from schedgap.catalogue.method import Kind, Method
 from schedgap.catalogue.problem import Problem
 from schedgap.formulations.common.errors import Disagreement, EngineMissing, ModelRefused

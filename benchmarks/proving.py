@@ -11,12 +11,12 @@ from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from schedgap.catalogue.agreement import closed_by
 from schedgap.catalogue.problem import Problem
 from schedgap.formulations.common.check import CheckReport, Violation
 from schedgap.formulations.common.errors import InputError
 from schedgap.formulations.common.files import bounded
 from schedgap.formulations.common.instance import Instance, Json, Solution
-from schedgap.formulations.common.numbers import agrees
 
 if TYPE_CHECKING:
     from schedgap.solvers.certificates.checker import Verdict
@@ -127,11 +127,3 @@ def exact_value(problem: Problem, instance: Instance, solution: Solution) -> Fra
     objective = problem.check(instance, solution).objective
     assert objective is not None  # the solution was confirmed
     return Fraction(objective)
-
-
-def closed_by(problem: Problem, value: Fraction, bound: Fraction) -> bool:
-    """Whether a bound meets a solution's value: exactly, or to 1e-9 where times or utilities are not rational."""
-    if value == bound:
-        return True
-    smooth = problem.id in ("comm-contention", "ddl-cluster", "ddljs")
-    return smooth and agrees(float(value), float(bound))  # also not where the schedule is better than what is proven

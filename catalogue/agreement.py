@@ -23,8 +23,9 @@ from schedgap.solvers.result import Proof, Result, Status
 Check: TypeAlias = Callable[[Solution], CheckReport]
 
 DISAGREEMENTS = Path("disagreements")
-REJECTED = "rejected"
 """Where the instance of a disagreement is written unless the caller says otherwise."""
+REJECTED = "rejected"
+"""The folder that keeps solutions which the checker rejects."""
 
 
 @dataclass(frozen=True)
@@ -198,6 +199,13 @@ def written(
     return Disagreement(text, solution=error.solution, details=error.details, accepted=known)
 
 
+def closed_by(problem: Problem, value: Fraction, bound: Fraction) -> bool:
+    """Whether a bound meets a solution's value: exactly, or to 1e-9 where objectives are not rational."""
+    if value == bound:
+        return True
+    return not problem.rational and agrees(float(value), float(bound))  # not where it is better than what is proven
+
+
 def with_certificate(problem: Problem, instance: Instance, result: Result) -> Result:
     """The result, its proof ``certified`` where a small certificate of its optimum is found and accepted.
 
@@ -216,7 +224,7 @@ def with_certificate(problem: Problem, instance: Instance, result: Result) -> Re
         claim = prove(instance, None if value is None else Fraction(value), result.solution, FEW)["claim"]
     except Unproven:
         return result
-    if value is not None and not agrees(float(value), float(Fraction(claim))):
+    if value is not None and not closed_by(problem, Fraction(value), Fraction(claim)):
         return result  # a claim of less than the value leaves its optimality open
     return result.proven(Proof.CERTIFIED)
 

@@ -24,6 +24,7 @@ class CommContention(FamilyProblem[CommContentionInstance]):
     sense = MINIMISE
     objective_name = "mean flow time"
     unit = "seconds"
+    rational = False
     instance_class = CommContentionInstance
     solution_class = CommContentionSolution
     forms = (

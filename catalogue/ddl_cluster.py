@@ -34,6 +34,7 @@ class DdlCluster(FamilyProblem[DdlClusterInstance]):
     sense = MINIMISE
     objective_name = "mean JCT"
     unit = "seconds"
+    rational = False
     instance_class = DdlClusterInstance
     solution_class = DdlClusterSolution
     metrics: ClassVar[Mapping[str, str]] = {

@@ -32,6 +32,7 @@ class Ddljs(FamilyProblem[DdljsInstance]):
     sense = MAXIMISE
     objective_name = "total utility"
     unit = "utility"
+    rational = False
     instance_class = DdljsInstance
     solution_class = DdljsSolution
     metrics: ClassVar[Mapping[str, str]] = {

@@ -34,6 +34,7 @@ class ProblemOf(ABC, Generic[I_co]):
     id, title, source : names
     sense : +1 minimise, -1 maximise
     objective_name, unit : what the objective is, for tables and figures
+    rational : objectives are exact; False where times or utilities are not rational, so that proofs end within 1e-9
     instance_class : the class of its instances
     solution_class : the class its checker judges; None where the problem is installed from elsewhere and has none
     forms : its declarative models; the first with a tightened variant is the one that engines solve
@@ -49,6 +50,7 @@ class ProblemOf(ABC, Generic[I_co]):
     sense: int
     objective_name: str
     unit: str
+    rational: bool = True
     instance_class: type[I_co]
     solution_class: type[TypedSolution] | None = None
     forms: tuple[Form, ...] = ()

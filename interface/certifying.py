@@ -10,8 +10,9 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from schedgap.benchmarks.proving import closed_by, compressed, exact_value
+from schedgap.benchmarks.proving import compressed, exact_value
 from schedgap.benchmarks.records import plain_number
+from schedgap.catalogue.agreement import closed_by
 from schedgap.catalogue.problem import Problem
 from schedgap.catalogue.registry import find_method
 from schedgap.formulations.common.errors import InputError

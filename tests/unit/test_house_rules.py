@@ -224,7 +224,7 @@ NAMED_OUTSIDE = {
     "benchmarks/laboratory/measure.py": {"ddljs", "g_vne", "gpu_sharing", "hadar", "rar_ddls"},
     "benchmarks/laboratory/papers/__init__.py": {"hadar"},
     "benchmarks/laboratory/rounds.py": {"hadar"},
-    "benchmarks/proving.py": {"comm_contention", "ddl_cluster", "ddljs"},
+    "benchmarks/proving.py": {"comm_contention", "ddl_cluster"},
     "benchmarks/snapshots/judge.py": {"gang_placement"},  # a decision is a solution of it
     "benchmarks/snapshots/reading.py": {"gang_placement"},
     "interface/figures.py": {"gpu_sharing"},

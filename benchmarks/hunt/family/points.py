@@ -12,7 +12,8 @@ from schedgap.benchmarks.hunt.family.forms import numbers_of, with_numbers
 from schedgap.benchmarks.hunt.family.generator import Generator, places
 from schedgap.benchmarks.hunt.family.polynomials import Polynomial, Quotient, fit, quotient
 from schedgap.benchmarks.hunt.target import SEED, Judge, Target
-from schedgap.benchmarks.proving import closed_by, exact_value
+from schedgap.benchmarks.proving import exact_value
+from schedgap.catalogue.agreement import closed_by
 from schedgap.catalogue.run import run_heuristic, run_method
 from schedgap.formulations.common.errors import Disagreement, InputError
 from schedgap.formulations.common.instance import Instance, Json
