@@ -114,6 +114,20 @@ _RUNS = {
 }
 
 
+def fresh(home: Path) -> Path:
+    """A folder that ``new`` may make.
+
+    Raises
+    ------
+    InputError
+        It is there already, or nothing can be written there.
+    """
+    if home.exists():
+        raise InputError(f"new: {home} is there already")
+    check_folder(home)
+    return home
+
+
 def new_evaluator(client: str, problem_id: str | None, folder: Path | None = None) -> list[Path]:
     """Write the folder of an evaluator of candidates.
 
@@ -138,10 +152,7 @@ def new_evaluator(client: str, problem_id: str | None, folder: Path | None = Non
         raise InputError("new evaluator: --problem says whose schedulers are written")
     problem = find_problem(problem_id, "--problem")
     stored(problem)
-    home = folder or Path(f"evaluator-{problem.id}")
-    if home.exists():
-        raise InputError(f"new: {home} is there already")
-    check_folder(home)
+    home = fresh(folder or Path(f"evaluator-{problem.id}"))
     task = _task(problem)
     texts = {
         "evaluator.py": _EVALUATOR + _FORMS[client],

@@ -130,14 +130,14 @@ class Development:
         known = [attempt for attempt in self.attempts if attempt.ratio is not None]
         worst = max(known, key=lambda attempt: attempt.ratio or 0.0, default=None)
         if worst is not None and (worst.ratio or 0.0) > 1:
-            best = worst.entry.known
+            best, shown = worst.entry.known, _shown(worst.entry)
             found["worst"] = {
                 "ratio": worst.to_dict()["ratio"],
                 "ratio_to": worst.to,
                 "objective": worst.objective,
                 "best_known": best.objective,
-                **_shown(worst.entry),
-                "best_known_solution": best.solution if "data" in _shown(worst.entry) else None,
+                **shown,
+                "best_known_solution": best.solution if "data" in shown else None,
             }
         return found
 
@@ -173,11 +173,12 @@ def stored(problem: Problem) -> list[Entry]:
     InputError
         It has none of this problem.
     """
-    sizes = {entry.id: len(entry.instance.to_json(None)) for entry in entries(problem.id)}
-    known = [entry for entry in entries(problem.id) if entry.known.bound is not None and sizes[entry.id] <= LARGEST]
-    if not known:
+    known = [entry for entry in entries(problem.id) if entry.known.bound is not None]
+    sizes = {entry.id: len(entry.instance.to_json(None)) for entry in known}
+    small = [entry for entry in known if sizes[entry.id] <= LARGEST]
+    if not small:
         raise InputError(f"--frozen: the library has no small instance of {problem.id}")
-    return sorted(known, key=lambda entry: (sizes[entry.id], entry.id))
+    return sorted(small, key=lambda entry: (sizes[entry.id], entry.id))
 
 
 class FrozenJudge:

@@ -11,9 +11,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
-from scipy.special import stdtrit
+import numpy as np
 
 from schedgap.benchmarks.evaluation.contained import Bounds, Contained, Failed
+from schedgap.benchmarks.laboratory.data import interval
 from schedgap.benchmarks.online.replay import Estimates, Refused, Replay, World, replay, world_of
 from schedgap.benchmarks.report.sheet import Column, Sheet
 from schedgap.benchmarks.text import fixed
@@ -222,15 +223,11 @@ def _percentile(ordered: Sequence[float], percent: int) -> float | None:
 
 def _mean_and_interval(values: Sequence[float]) -> Mapping[str, Json]:
     """Count, mean, the half-width of its 95% interval (Student's t; None below two values) and the worst."""
-    count = len(values)
-    half = None
-    if count > 1:
-        error = statistics.stdev(values) / math.sqrt(count)
-        half = float(stdtrit(count - 1, 0.975)) * error
+    found = interval(np.array(values))
     return {
-        "count": count,
-        "mean": statistics.fmean(values) if count else None,
-        "half_width": half,
+        "count": 0 if found is None else found.count,
+        "mean": None if found is None else found.mean,
+        "half_width": None if found is None else found.half,
         "worst": max(values, default=None),
     }
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Literal
 
-from schedgap.benchmarks.evaluation.evaluators import new_evaluator
+from schedgap.benchmarks.evaluation.evaluators import fresh, new_evaluator
 from schedgap.formulations.common.errors import InputError
-from schedgap.formulations.common.files import check_folder, write_text
+from schedgap.formulations.common.files import write_text
 
 _PROJECT = """[build-system]
 requires = ["setuptools>=77"]
@@ -227,10 +227,7 @@ def new_package(
         raise InputError("--problem: only with new evaluator")
     if not (name.isidentifier() and name.islower() and name.isascii()) or name in ("schedgap", "tests"):
         raise InputError(f"new: the name must be of small letters, digits and _, beginning with a letter, got {name!r}")
-    home = (folder or Path()) / name
-    if home.exists():
-        raise InputError(f"new: {home} is there already")
-    check_folder(home)
+    home = fresh((folder or Path()) / name)
     group, entry, module, test = _ENTRIES[kind]
     readme = f"# {name}\n\n    pip install -e .        # then it is in: schedgap list\n    python -m pytest\n" + (
         f"    schedgap evaluate {name}:{name} --problem rar-ddls\n" if kind == "heuristic" else ""

@@ -41,6 +41,7 @@ class _Exclusive(World):
     """What both kinds have in common: who has arrived, and what is told of lengths."""
 
     preempts: ClassVar[bool]
+    cluster: Cluster | Elastic
     restart = 0
 
     def __init__(self, instance: GpuSharingInstance, estimates: Estimates, seed: int) -> None:
@@ -75,6 +76,10 @@ class _Exclusive(World):
         self.waiting.update(new)
         rows = [[number, self.gpus[job], *self.told[job]] for number, job in zip(arrived, new, strict=True)]
         return {"slot": slot, "ended": sorted(self.number[job] for job in ended), "arrived": rows}
+
+    def next_slot(self) -> int | None:
+        end, comes = self.cluster.next_end(), self.arrivals.next_slot()
+        return min((moment for moment in (comes, end and end + 1) if moment is not None), default=None)
 
     def unfinished(self) -> int:
         return self.left
@@ -116,15 +121,12 @@ class _Exclusive(World):
 class _Running(_Exclusive):
     """Jobs run through: the cluster of the offline heuristics, and solutions of the problem."""
 
+    cluster: Cluster
     preempts = False
 
     def __init__(self, instance: GpuSharingInstance, estimates: Estimates, seed: int) -> None:
         super().__init__(instance, estimates, seed)
         self.cluster = Cluster(tables(instance))
-
-    def next_slot(self) -> int | None:
-        end, comes = self.cluster.next_end(), self.arrivals.next_slot()
-        return min((moment for moment in (comes, end and end + 1) if moment is not None), default=None)
 
     def advance(self, slot: int) -> Mapping[str, Json]:
         self.cluster.slot = slot
@@ -158,44 +160,41 @@ class _Running(_Exclusive):
 class _Preemptive(_Exclusive):
     """Jobs may be preempted: the elastic state of the heuristic tiresias, and schedules outside the model."""
 
+    cluster: Elastic
     preempts = True
     outside_model = True
 
     def __init__(self, instance: GpuSharingInstance, estimates: Estimates, seed: int, restart: int) -> None:
         super().__init__(instance, estimates, seed)
         self.restart = restart
-        self.elastic = Elastic(instance, 0.0, restart)
+        self.cluster = Elastic(instance, 0.0, restart)
         self.free = instance.total_gpus
 
-    def next_slot(self) -> int | None:
-        end, comes = self.elastic.next_end(), self.arrivals.next_slot()
-        return min((moment for moment in (comes, end and end + 1) if moment is not None), default=None)
-
     def advance(self, slot: int) -> Mapping[str, Json]:
-        self.elastic.slot = slot
-        self.elastic.finish()
-        self.free += sum(self.gpus[job] for job in self.elastic.ended)
-        event = self.event(slot, self.elastic.ended)
-        self.elastic.present.update(dict.fromkeys(self.position[row[0]] for row in event["arrived"]))
+        self.cluster.slot = slot
+        self.cluster.finish()
+        self.free += sum(self.gpus[job] for job in self.cluster.ended)
+        event = self.event(slot, self.cluster.ended)
+        self.cluster.present.update(dict.fromkeys(self.position[row[0]] for row in event["arrived"]))
         return event
 
     def start(self, job: int, gpus: Sequence[int] | None) -> None:
         if gpus is not None:
             raise Refused("where jobs may be preempted, GPUs go by their number only")
         self.fits(job, self.free)
-        self.elastic.resize(job, self.gpus[job])
+        self.cluster.resize(job, self.gpus[job])
         self.free -= self.gpus[job]
 
     def stop(self, job: int) -> None:
-        self.elastic.resize(job, 0)
+        self.cluster.resize(job, 0)
         self.free += self.gpus[job]
 
     def solution(self) -> Solution:
-        segments = {job.id: rows for job, rows in zip(self.instance.jobs, self.elastic.segments, strict=True)}
+        segments = {job.id: rows for job, rows in zip(self.instance.jobs, self.cluster.segments, strict=True)}
         return {"segments": segments, "noise": 0.0, "restart": self.restart}
 
     def completion(self) -> Mapping[str, int]:
-        return {job.id: rows[-1][1] for job, rows in zip(self.instance.jobs, self.elastic.segments, strict=True)}
+        return {job.id: rows[-1][1] for job, rows in zip(self.instance.jobs, self.cluster.segments, strict=True)}
 
     def check(self, solution: Solution) -> CheckReport:
         return check_elastic(self.instance, ElasticSolution.parse(solution))

@@ -138,9 +138,7 @@ def analyse(
         ]
         rows += [{**row, "one": number} for row in found]
     runs = pd.DataFrame(rows, columns=[*COLUMNS, *_MORE])
-    runs = runs.astype(
-        dict.fromkeys(_NUMBERS, float) | dict.fromkeys(("heuristic", "infeasible", "outside_model"), bool)
-    )
+    runs = runs.astype(dict.fromkeys(_NUMBERS, float) | dict.fromkeys(_FLAGS, bool))
     used = set(runs.problem)
     there = tuple(p for p in known.values() if p.id in used)
     return Analysis(runs, tuple(disagreements), tuple(failures), there, items, planned)

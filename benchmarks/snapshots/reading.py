@@ -89,6 +89,7 @@ class _Cluster:
         self.read = read
         self.keep = names
         self.levels = read.levels()
+        self.domains = {level: self._numbers(level) for level in self.levels}
         self.index = {node["metadata"]["name"]: n for n, (_, node) in enumerate(read.nodes)}
         self.nodes = [self._node(n, place, node) for n, (place, node) in enumerate(read.nodes)]
         self.kinds: dict[tuple[int, ...], str] = {}
@@ -110,14 +111,18 @@ class _Cluster:
             "labels": {},
         }
         if not self.keep:  # labels of domains tell names, too
-            made["domain"] = [f"{self.levels.index(level)}-{self._number(level, labels)}" for level in self.levels]
+            numbers = (self.domains[level][str(labels.get(level))] for level in self.levels)
+            made["domain"] = [f"{depth}-{number}" for depth, number in enumerate(numbers)]
         if labels.get(MODEL):
             made["gpu_model"] = str(labels[MODEL])
         return made
 
-    def _number(self, level: str, labels: Mapping[str, str]) -> int:
-        values = [str((node["metadata"].get("labels") or {}).get(level)) for _, node in self.read.nodes]
-        return values.index(str(labels.get(level)))
+    def _numbers(self, level: str) -> dict[str, int]:
+        """By value of a level's label, the first node that has it."""
+        found: dict[str, int] = {}
+        for n, (_, node) in enumerate(self.read.nodes):
+            found.setdefault(str((node["metadata"].get("labels") or {}).get(level)), n)
+        return found
 
     def snapshot(self) -> Snapshot:
         """Everything in order: what runs takes its room first, then the decision, then what waits."""

@@ -9,15 +9,14 @@ from __future__ import annotations
 import argparse
 import itertools
 import json
-import math
-import statistics
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import get_args
 
-from scipy.special import stdtrit
+import numpy as np
 
 from schedgap.benchmarks.instances import make_instance
+from schedgap.benchmarks.laboratory.data import interval
 from schedgap.benchmarks.online.policies import POLICIES
 from schedgap.benchmarks.online.replay import Estimates, replay_here, world_of
 from schedgap.benchmarks.online.state import Policy
@@ -56,12 +55,12 @@ def groups(files: Iterable[Path], seeds: int) -> Iterator[tuple[str, list[Instan
         yield name, [parse_instance(json.loads(path.read_text()), str(path))[1] for path in paths]
 
 
-def interval(values: list[float]) -> str:
+def shown(values: list[float]) -> str:
     """Mean and the half-width of its 95% interval."""
-    if len(values) < 2:
-        return "".join(f"{value:.3f}" for value in values)
-    half = float(stdtrit(len(values) - 1, 0.975)) * statistics.stdev(values) / math.sqrt(len(values))
-    return f"{statistics.fmean(values):.3f} +- {half:.3f}"
+    found = interval(np.array(values))
+    if found is None:
+        return ""
+    return f"{found.mean:.3f}" + ("" if found.half is None else f" +- {found.half:.3f}")
 
 
 def rows_of(instances: list[Instance]) -> list[list[str]]:
@@ -74,8 +73,8 @@ def rows_of(instances: list[Instance]) -> list[list[str]]:
     for (name, estimates), values in found.items():
         known = [value for value in values if value is not None]
         pairs = zip(values, found.get((name, "exact"), []), strict=False) if estimates == "user" else ()
-        paired = interval([a - b for a, b in pairs if a is not None and b is not None])
-        rows.append([name, estimates, f"{len(known)} of {len(values)}", interval(known), paired])
+        paired = shown([a - b for a, b in pairs if a is not None and b is not None])
+        rows.append([name, estimates, f"{len(known)} of {len(values)}", shown(known), paired])
     return rows
 
 

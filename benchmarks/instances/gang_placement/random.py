@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Annotated, Any
 
 import numpy as np
@@ -123,16 +123,7 @@ def small_first(
     del seed
     sizes = [4] * pairs + [8] * pairs
     there = [{"id": f"n{n}", "gpus": [1000] * size} for n, size in enumerate(sizes)]
-    wanted = [
-        {
-            "id": f"g{g}",
-            "weight": float(size),
-            "arrival": float(g),
-            "required": "node",
-            "pods": [{"count": 1, "gpu": 1000 * size}],
-        }
-        for g, size in enumerate(sizes)
-    ]
+    wanted = _on_one_node(sizes)
     return _instance(f"small-first-{pairs}", {"nodes": there, "gangs": wanted})
 
 
@@ -145,7 +136,13 @@ def halves(
     """Gangs that each fit on one node, of sizes that only some pairs fill: a knapsack for rules."""
     rng = np.random.default_rng(seed)
     there = [{"id": f"n{n}", "gpus": [1000] * int(rng.integers(2, 9))} for n in range(nodes)]
-    wanted = [
+    wanted = _on_one_node(int(rng.integers(1, 9)) for _ in range(gangs))
+    return _instance(f"halves-{nodes}-{gangs}-{seed}", {"nodes": there, "gangs": wanted})
+
+
+def _on_one_node(sizes: Iterable[int]) -> list[dict[str, Json]]:
+    """A gang of one pod for each size, in order of arrival; its devices are worth one each."""
+    return [
         {
             "id": f"g{g}",
             "weight": float(size),
@@ -153,9 +150,8 @@ def halves(
             "required": "node",
             "pods": [{"count": 1, "gpu": 1000 * size}],
         }
-        for g, size in enumerate(int(rng.integers(1, 9)) for _ in range(gangs))
+        for g, size in enumerate(sizes)
     ]
-    return _instance(f"halves-{nodes}-{gangs}-{seed}", {"nodes": there, "gangs": wanted})
 
 
 def _instance(name: str, data: Mapping[str, Json]) -> GangPlacementInstance:
