@@ -5,7 +5,9 @@ T. Berthold, *Measuring the impact of primal heuristics*, Operations Research Le
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import itertools
+import operator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from schedgap.catalogue.method import Kind, Method
@@ -69,10 +71,28 @@ def horizon(curves: Iterable[Curve]) -> float:
     return max((float(curve[-1][0] or 0.0) for curve in curves), default=0.0)
 
 
-def gap_at(curve: Curve, reference: float, moment: float) -> float:
-    """:func:`primal_gap` of the best schedule that a run had at a moment."""
-    known = [row[1] for row in curve if (row[0] or 0.0) <= moment]
-    return min((primal_gap(objective, reference) for objective in known), default=1.0)
+def descent(curve: Curve, reference: float) -> Iterator[tuple[float, float]]:
+    """(seconds, :func:`primal_gap` from then on) of a run, each time that the gap falls; before it is 1."""
+    best = 1.0
+    for seconds, objective, _ in curve:
+        gap = primal_gap(objective, reference)
+        if gap < best:
+            best = gap
+            yield float(seconds or 0.0), gap
+
+
+def mean_descent(runs: Sequence[tuple[Curve, float]]) -> list[tuple[float, float]]:
+    """(seconds, mean primal gap from then on) of runs, each given with what its gap is to; O(rows log rows)."""
+    falls = []
+    for curve, reference in runs:
+        before = 1.0
+        for seconds, gap in descent(curve, reference):
+            falls.append((seconds, before - gap))
+            before = gap
+    falls.sort()
+    rest = itertools.accumulate((fall for _, fall in falls), operator.sub, initial=float(len(runs)))
+    next(rest)
+    return [(seconds, gap / len(runs)) for (seconds, _), gap in zip(falls, rest, strict=True)]
 
 
 def primal_integral(curve: Curve, reference: float, until: float) -> float:
@@ -87,10 +107,10 @@ def primal_integral(curve: Curve, reference: float, until: float) -> float:
     until : seconds, the same for all runs that are compared
     """
     total, since, distance = 0.0, 0.0, 1.0
-    for seconds, objective, _ in curve:
-        at = min(float(seconds or 0.0), until)
+    for seconds, gap in descent(curve, reference):
+        at = min(seconds, until)
         total += distance * (at - since)
-        since, distance = at, min(distance, primal_gap(objective, reference))
+        since, distance = at, gap
     return total + distance * (until - since)
 
 

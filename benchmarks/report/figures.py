@@ -13,7 +13,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
-from schedgap.benchmarks.anytime import curve_of, gap_at
+from schedgap.benchmarks.anytime import curve_of, horizon, mean_descent
 from schedgap.benchmarks.figures.palette import GRID, INK, MARK, PALETTE
 from schedgap.benchmarks.figures.style import new_figure, plain_axes, whole_numbers
 from schedgap.benchmarks.report.aggregate import Block, Claim, blocks, claims, headline
@@ -257,15 +257,16 @@ def anytime_figure(problem: Problem, runs: pd.DataFrame, places: Mapping[str, in
     shared = curves[curves.groupby("one").label.transform("size") == len(labels)]
     if len(labels) < 2 or shared.empty:
         return None
-    moments = sorted({max(1e-3, row[0]) for curve in shared.curve for row in curve})
+    least = 1e-3
+    until = max(least, horizon(shared.curve))
     figure = new_figure(9.0, 3.9)
     axes = figure.add_subplot()
     for name, mine in shared.groupby("label", sort=False):
-        known = list(zip(mine.curve, mine.best, strict=True))
-        gaps = [math.fsum(gap_at(curve, best, t) for curve, best in known) / len(known) for t in moments]
-        _staircase(
-            axes, places[str(name)], moments, gaps, f"{name} (integral {seconds(mine.primal_integral.mean())} s)"
-        )
+        known = mean_descent(list(zip(mine.curve, mine.best, strict=True)))
+        xs = [least, *(max(least, t) for t, _ in known), until]
+        ys = [1.0, *(gap for _, gap in known), known[-1][1] if known else 1.0]
+        integral = seconds(mine.primal_integral.mean())
+        _staircase(axes, places[str(name)], xs, ys, f"{name} (integral {integral} s)")
     _log_seconds(axes)
     axes.set_ylim(-0.02, 1.02)
     axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{100 * value:.0f}%"))

@@ -7,7 +7,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import schedgap
-from schedgap.benchmarks.anytime import Recorder, best_objective, curve_of, gap_at, horizon, primal_gap, primal_integral
+from schedgap.benchmarks.anytime import (
+    Recorder,
+    best_objective,
+    curve_of,
+    descent,
+    horizon,
+    mean_descent,
+    primal_gap,
+    primal_integral,
+)
 from schedgap.catalogue.registry import find_method, find_problem
 from schedgap.catalogue.run import run_method
 from schedgap.solvers.result import SolveOptions
@@ -15,11 +24,18 @@ from schedgap.solvers.result import SolveOptions
 CURVE = [[1.0, 20.0, None], [3.0, 12.0, 8.0], [6.0, 10.0, 10.0]]
 
 
+def at(steps: list[tuple[float, float]], moment: float) -> float:
+    return ([1.0] + [gap for seconds, gap in steps if seconds <= moment])[-1]
+
+
 def test_by_hand() -> None:
     # 1 for one second, 10/20 for two, 2/12 for three, 0 for the rest
     assert primal_integral(CURVE, 10.0, 8.0) == pytest.approx(1 + 2 * 0.5 + 3 / 6)
     assert primal_integral(CURVE, 10.0, 2.0) == pytest.approx(1 + 0.5)
-    assert [gap_at(CURVE, 10.0, t) for t in (0.5, 1.0, 7.0)] == pytest.approx([1.0, 0.5, 0.0])
+    assert [at(list(descent(CURVE, 10.0)), t) for t in (0.5, 1.0, 7.0)] == pytest.approx([1.0, 0.5, 0.0])
+    nothing = [[9.0, None, None]]
+    both = mean_descent([(CURVE, 10.0), (nothing, 10.0)])
+    assert [at(both, t) for t in (0.5, 1.0, 4.0, 7.0)] == pytest.approx([1.0, 0.75, (1 + 1 / 6) / 2, 0.5])
     assert horizon([CURVE, [[2.0, None, None]]]) == 6.0
 
 
