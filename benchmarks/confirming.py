@@ -71,7 +71,7 @@ def confirmed(
         return result
     ends = options.deadline.capped(max(SECONDS, result.seconds or 0.0))
     for name, way in _ways(problem, instance, method, result, options, check):
-        left = ends.left()
+        left = ends.remaining()
         if not left:
             break
         try:

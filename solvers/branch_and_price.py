@@ -228,7 +228,7 @@ class BranchAndPrice(ABC, Generic[Rules, Item, Prices]):
             return False
         taken = {id(column) for column in known}
         start = [i for i, column in enumerate(chosen) if id(column) in taken]
-        remaining = self.options.deadline.left()
+        remaining = self.options.deadline.remaining()
         limits = SearchLimits(
             max(1, min(MASTER_NODES, MASTER_WORK // len(chosen))),
             seconds=math.inf if remaining is None else MASTER_SHARE * remaining,

@@ -124,7 +124,7 @@ def too_large(
     handover_cost : seconds an engine takes to take a model over, per second of building it
     memory_limit : bytes there are for it; three quarters of what is free where not given
     """
-    remaining = deadline.left()
+    remaining = deadline.remaining()
     if remaining is not None:
         needed = nonzeros * seconds_per_nonzero() * (1 + handover_cost)
         if needed > SHARE_FOR_BUILDING * remaining:

@@ -262,7 +262,7 @@ class Incumbent:
 
     def seconds_left(self, share: float = 1.0) -> float | None:
         """`share` of the seconds left; None without a deadline."""
-        remaining = self.options.deadline.left()
+        remaining = self.options.deadline.remaining()
         return None if remaining is None else share * remaining
 
     def work_left(self, share: float = 1.0) -> float | None:

@@ -185,7 +185,7 @@ class LinearProgram:
 
     def _limit(self, deadline: Deadline, most: float = INFINITY) -> None:
         """Give the next run the time that is left, at most `most` seconds."""
-        remaining = deadline.left()
+        remaining = deadline.remaining()
         if remaining is not None:
             most = max(0.01, min(most, remaining))
         # HiGHS counts its run time over the life of the object

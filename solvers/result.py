@@ -163,9 +163,14 @@ class Deadline:
             raise InputError(f"time limit: must be positive and finite, got {seconds} s")
         return cls(clock() + seconds)
 
-    def left(self) -> float | None:
-        """Seconds left (never negative), or None for no limit."""
+    def remaining(self) -> float | None:
+        """Seconds until then (never negative), or None for no limit."""
         return None if self.moment is None else max(0.0, self.moment - clock())
+
+    @deprecated("Deadline.left is called remaining")
+    def left(self) -> float | None:
+        """The former name of `remaining`."""
+        return self.remaining()
 
     @property
     def passed(self) -> bool:

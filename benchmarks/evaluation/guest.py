@@ -99,7 +99,7 @@ def fence(folder: str, readable: Sequence[str]) -> None:
     open_to_read = frozenset((home, os.path.realpath(os.devnull), *readable))
     below = tuple(place + os.sep for place in open_to_read)
 
-    def own(path: str) -> bool:
+    def at_home(path: str) -> bool:
         return path == home or path.startswith(home + os.sep)
 
     def starts(path: str, descriptor: int | None) -> list[str]:
@@ -129,7 +129,7 @@ def fence(folder: str, readable: Sequence[str]) -> None:
                 return  # open already
             real = [os.path.realpath(one) for one in named(path)]
             changes = flags & _WRITES or any(letter in (mode or "") for letter in "wax+")  # one of the two is told
-            if changes and path != os.devnull and not all(map(own, real)):
+            if changes and path != os.devnull and not all(map(at_home, real)):
                 raise PermissionError(f"a scheduler may not write {path}")
             for one in real:
                 if one not in open_to_read and not one.startswith(below) and os.path.lexists(one):
@@ -137,7 +137,7 @@ def fence(folder: str, readable: Sequence[str]) -> None:
         elif event in _PATHS:
             for at, descriptor in _PATHS[event]:
                 start = None if descriptor is None else arguments[descriptor]
-                if not all(map(own, changed(arguments[at], start))):
+                if not all(map(at_home, changed(arguments[at], start))):
                     raise PermissionError(f"a scheduler may not change {arguments[at]}")
         elif event == "import" and (arguments[0] in _NO_IMPORT or str(arguments[0]).startswith(_LIBRARY)):
             raise ImportError(f"a scheduler may not import {arguments[0]}")

@@ -114,7 +114,7 @@ def _room(instance: DdljsInstance) -> list[list[int]]:
 def _reached(axes: Axes, instance: DdljsInstance, done: Ints) -> None:
     parts = []
     for i, (job, reach) in enumerate(zip(instance.jobs, reaches(instance), strict=True)):
-        nothing, everything, reached = utility(job, [0, reach.most, int(done[i])]).tolist()
+        nothing, everything, reached = utility(job, [0, reach.max_work, int(done[i])]).tolist()
         worst = 0.0 if job.rising else min(nothing, everything)
         best = max(nothing, everything) - worst
         parts.append((reached - worst) / best if best else 1.0)

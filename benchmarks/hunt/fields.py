@@ -338,22 +338,22 @@ class Space:
     digits: int | None = None
     regular: bool = False
 
-    def range_of(self, spot: Field) -> Range:
+    def range_of(self, leaf: Field) -> Range:
         """The range of a number here: that of its pattern within the schema's."""
-        low, high = self.numbers.get(spot.pattern, (-math.inf, math.inf))
-        return max(low, spot.low), min(high, spot.high)
+        low, high = self.numbers.get(leaf.pattern, (-math.inf, math.inf))
+        return max(low, leaf.low), min(high, leaf.high)
 
-    def clamp(self, spot: Field, value: float) -> float | int | None:
+    def clamp(self, leaf: Field, value: float) -> float | int | None:
         """The nearest allowed value; None where there is none. 0 is allowed wherever the schema has it."""
-        if value == 0 and spot.low <= 0 and not (spot.open_low and spot.low == 0) and spot.pattern not in self.positive:
-            return 0 if spot.kind is int else 0.0
-        low, high = self.range_of(spot)
-        if spot.kind is int:
+        if value == 0 and leaf.low <= 0 and not (leaf.open_low and leaf.low == 0) and leaf.pattern not in self.positive:
+            return 0 if leaf.kind is int else 0.0
+        low, high = self.range_of(leaf)
+        if leaf.kind is int:
             least, most = math.ceil(max(low, -1e15)), math.floor(min(high, 1e15))
-            least += spot.open_low and least == spot.low
+            least += leaf.open_low and least == leaf.low
             return None if least > most else min(most, max(least, round(value)))
         value = min(high, max(low, value if self.digits is None else rounded(value, self.digits)))
-        return None if low > high or (spot.open_low and value <= spot.low) else value
+        return None if low > high or (leaf.open_low and value <= leaf.low) else value
 
 
 def rounded(value: float, digits: int) -> float:
@@ -368,13 +368,13 @@ def observed(schema: Mapping[str, Json], samples: Iterable[Json]) -> dict[str, R
     seen: dict[str, Range] = {}
     zeros: set[str] = set()
     for data in samples:
-        for spot in fields_of(schema, data):
-            value = value_at(data, spot.path)
-            if spot.kind in (int, float) and value == 0:
-                zeros.add(spot.pattern)
-            elif spot.kind in (int, float):
-                low, high = seen.get(spot.pattern, (value, value))
-                seen[spot.pattern] = min(low, value), max(high, value)
+        for leaf in fields_of(schema, data):
+            value = value_at(data, leaf.path)
+            if leaf.kind in (int, float) and value == 0:
+                zeros.add(leaf.pattern)
+            elif leaf.kind in (int, float):
+                low, high = seen.get(leaf.pattern, (value, value))
+                seen[leaf.pattern] = min(low, value), max(high, value)
     return {**dict.fromkeys(sorted(zeros), (1.0, 1.0)), **seen}
 
 
@@ -459,12 +459,12 @@ def _copy_references(node: Any, old: str, new: str) -> None:
         node += [{key: new if value == old else value for key, value in one.items()} for one in twins]
 
 
-def with_number(data: Mapping[str, Json], spot: Field, value: Json) -> Data:
+def with_number(data: Mapping[str, Json], leaf: Field, value: Json) -> Data:
     """`data` with another value in one place; lists as long as a changed horizon change their length with it."""
     result: Data = copy.deepcopy(dict(data))
-    before = value_at(result, spot.path)
-    put_at(result, spot.path, value)
-    if spot.path == ("horizon",):
+    before = value_at(result, leaf.path)
+    put_at(result, leaf.path, value)
+    if leaf.path == ("horizon",):
         _resize(result, before, value)
         for job in result.get("jobs", []):
             if isinstance(job, dict) and isinstance(job.get("arrival"), int):
@@ -491,13 +491,13 @@ def fitted(data: Mapping[str, Json], space: Space) -> Data:
         most = space.lengths.get(group.pattern)
         while most is not None and not group.keyed and len(value_at(result, group.path)) > most:
             result = removed(result, group, len(value_at(result, group.path)) - 1)
-    for spot in fields_of(space.schema, result):
-        before = value_at(result, spot.path)
+    for leaf in fields_of(space.schema, result):
+        before = value_at(result, leaf.path)
         value: Json = None
-        if spot.kind in (int, float):
-            value = space.clamp(spot, before)
-        elif spot.pattern in space.words and before not in space.words[spot.pattern]:
-            value = space.words[spot.pattern][0]
+        if leaf.kind in (int, float):
+            value = space.clamp(leaf, before)
+        elif leaf.pattern in space.words and before not in space.words[leaf.pattern]:
+            value = space.words[leaf.pattern][0]
         if value is not None and value != before:
-            result = with_number(result, spot, value)
+            result = with_number(result, leaf, value)
     return result

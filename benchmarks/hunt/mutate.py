@@ -55,7 +55,7 @@ def mutated(
 
 
 def _numbers(data: Mapping[str, Any], space: Space) -> list[Field]:
-    return [spot for spot in fields_of(space.schema, data) if spot.kind in (int, float)]
+    return [leaf for leaf in fields_of(space.schema, data) if leaf.kind in (int, float)]
 
 
 def _pick(rng: np.random.Generator, items: Sequence[Any]) -> Any:
@@ -64,26 +64,26 @@ def _pick(rng: np.random.Generator, items: Sequence[Any]) -> Any:
 
 def _by_pattern(data: Mapping[str, Any], space: Space, rng: np.random.Generator) -> tuple[Field, list[Field]] | None:
     """A number, each pattern as likely as another, and all numbers of its pattern."""
-    spots = _numbers(data, space)
-    pattern = _pick(rng, list(dict.fromkeys(spot.pattern for spot in spots)))
-    same = [spot for spot in spots if spot.pattern == pattern]
+    leaves = _numbers(data, space)
+    pattern = _pick(rng, list(dict.fromkeys(leaf.pattern for leaf in leaves)))
+    same = [leaf for leaf in leaves if leaf.pattern == pattern]
     return (_pick(rng, same), same) if same else None
 
 
-def _moved(spot: Field, value: float, space: Space, rng: np.random.Generator) -> float | int | None:
+def _moved(leaf: Field, value: float, space: Space, rng: np.random.Generator) -> float | int | None:
     """Another value near or far."""
     way = int(rng.integers(8))
-    low, high = space.range_of(spot)
+    low, high = space.range_of(leaf)
     if way < 4:
         new = value * FACTORS[int(rng.integers(len(FACTORS)))] if value else min(high, 1.0)
     elif way < 6:
-        step = 1.0 if spot.kind is int else 10.0 ** math.floor(math.log10(abs(value))) if value else 0.1
+        step = 1.0 if leaf.kind is int else 10.0 ** math.floor(math.log10(abs(value))) if value else 0.1
         new = value + step * float(rng.choice([-1, 1]))
     elif way == 6 and math.isfinite(low) and math.isfinite(high) and low > 0:
         new = float(np.exp(rng.uniform(math.log(low), math.log(high)))) if high > low else low
     else:
         new = float(rng.choice([0.0, low if math.isfinite(low) else 0.0, high if math.isfinite(high) else 1.0]))
-    return space.clamp(spot, rounded(new, 3))
+    return space.clamp(leaf, rounded(new, 3))
 
 
 def _one_number(data: Mapping[str, Any], space: Space, rng: np.random.Generator, _: Mapping[str, Any]) -> Data | None:
@@ -104,11 +104,11 @@ def _all_numbers(data: Mapping[str, Any], space: Space, rng: np.random.Generator
     factor = _pick(rng, FACTORS) if rng.random() < 0.6 else None
     anchor = value_at(data, first.path)
     result: Data = copy.deepcopy(dict(data))
-    for spot in same:
-        value = value_at(result, spot.path)
-        new = space.clamp(spot, anchor if factor is None else rounded(value * factor, 3))
+    for leaf in same:
+        value = value_at(result, leaf.path)
+        new = space.clamp(leaf, anchor if factor is None else rounded(value * factor, 3))
         if new is not None:
-            result = with_number(result, spot, new)
+            result = with_number(result, leaf, new)
     return None if result == data else result
 
 
@@ -184,15 +184,15 @@ def _order(data: Mapping[str, Any], space: Space, rng: np.random.Generator, _: M
 
 def _choice(data: Mapping[str, Any], space: Space, rng: np.random.Generator, _: Mapping[str, Any]) -> Data | None:
     """Another word, another truth value."""
-    spots = [spot for spot in fields_of(space.schema, data) if spot.kind in (bool, str)]
-    spot = _pick(rng, spots)
-    if spot is None:
+    leaves = [leaf for leaf in fields_of(space.schema, data) if leaf.kind in (bool, str)]
+    leaf = _pick(rng, leaves)
+    if leaf is None:
         return None
-    before = value_at(data, spot.path)
-    if spot.kind is bool:
-        return with_number(data, spot, not before)
-    words = [word for word in space.words.get(spot.pattern, spot.choices) if word != before]
-    return with_number(data, spot, _pick(rng, words)) if words else None
+    before = value_at(data, leaf.path)
+    if leaf.kind is bool:
+        return with_number(data, leaf, not before)
+    words = [word for word in space.words.get(leaf.pattern, leaf.choices) if word != before]
+    return with_number(data, leaf, _pick(rng, words)) if words else None
 
 
 def _part(data: Mapping[str, Any], space: Space, rng: np.random.Generator, _: Mapping[str, Any]) -> Data | None:
@@ -230,19 +230,19 @@ def _key(data: Mapping[str, Any], space: Space, rng: np.random.Generator, _: Map
 
 def _scale_all(data: Mapping[str, Any], space: Space, rng: np.random.Generator, _: Mapping[str, Any]) -> Data | None:
     """All numbers of two patterns at once, one by a factor and one by it or its inverse."""
-    spots = _numbers(data, space)
-    patterns = list(dict.fromkeys(spot.pattern for spot in spots))
+    leaves = _numbers(data, space)
+    patterns = list(dict.fromkeys(leaf.pattern for leaf in leaves))
     if len(patterns) < 2:
         return None
     factor = float(rng.choice([2.0, 3.0]))
     a, b = (patterns[int(k)] for k in rng.choice(len(patterns), 2, replace=False))
     factors = {a: factor, b: factor if rng.random() < 0.5 else 1 / factor}
     result: Data = copy.deepcopy(dict(data))
-    for spot in spots:
-        if spot.pattern in factors:
-            new = space.clamp(spot, rounded(value_at(result, spot.path) * factors[spot.pattern], 3))
+    for leaf in leaves:
+        if leaf.pattern in factors:
+            new = space.clamp(leaf, rounded(value_at(result, leaf.path) * factors[leaf.pattern], 3))
             if new is not None:
-                result = with_number(result, spot, new)
+                result = with_number(result, leaf, new)
     return None if result == data else result
 
 
@@ -277,19 +277,19 @@ def _extend(data: Mapping[str, Any], space: Space, rng: np.random.Generator, _: 
     item = entries[place]
     result = _after(dict(data), group, place, item, item.get("id") if isinstance(item, Mapping) else None)
     depth, before = len(group.path) + 1, {}
-    spots = [s for s in _numbers(result, space) if s.path[:depth] == (*group.path, place + 1)]
+    leaves = [s for s in _numbers(result, space) if s.path[:depth] == (*group.path, place + 1)]
     if place and rng.random() < 0.6:
         here = (*group.path, place - 1)
         before = {s.path[depth:]: value_at(data, s.path) for s in _numbers(data, space) if s.path[:depth] == here}
     down = rng.random() < 0.5
-    for spot in spots:
-        value = value_at(result, spot.path)
-        step = value - before[spot.path[depth:]] if spot.path[depth:] in before else 0
+    for leaf in leaves:
+        value = value_at(result, leaf.path)
+        step = value - before[leaf.path[depth:]] if leaf.path[depth:] in before else 0
         if not before and rng.random() < 0.5:
             step = (-1 if down and rng.random() < 0.7 else 1) * _unit(value)
-        new = space.clamp(spot, value + step)
+        new = space.clamp(leaf, value + step)
         if new is not None:
-            result = with_number(result, spot, new)
+            result = with_number(result, leaf, new)
     return result
 
 
@@ -335,16 +335,16 @@ def _kin(data: Mapping[str, Any], space: Space, rng: np.random.Generator, _: Map
         return None
     entries = [_nameless(item) for item in value_at(data, group.path)]
     place, depth = int(rng.integers(len(entries))), len(group.path) + 1
-    spot = _pick(rng, [s for s in _numbers(data, space) if s.path[:depth] == (*group.path, place)])
-    if spot is None:
+    leaf = _pick(rng, [s for s in _numbers(data, space) if s.path[:depth] == (*group.path, place)])
+    if leaf is None:
         return None
-    value = _moved(spot, value_at(data, spot.path), space, rng)
-    if value is None or value == value_at(data, spot.path):
+    value = _moved(leaf, value_at(data, leaf.path), space, rng)
+    if value is None or value == value_at(data, leaf.path):
         return None
     result: Data = dict(data)
     for k, item in enumerate(entries):
         if item == entries[place]:
-            result = with_number(result, replace(spot, path=(*group.path, k, *spot.path[depth:])), value)
+            result = with_number(result, replace(leaf, path=(*group.path, k, *leaf.path[depth:])), value)
     return result
 
 

@@ -17,21 +17,21 @@ from schedgap.benchmarks.hunt.fields import (
     value_at,
     with_number,
 )
-from schedgap.benchmarks.hunt.target import Found
+from schedgap.benchmarks.hunt.target import HuntedInstance
 from schedgap.formulations.common.instance import Json
 
-Tried = Callable[[Mapping[str, Json]], "Found | None"]
+Tried = Callable[[Mapping[str, Json]], "HuntedInstance | None"]
 """Evaluates an instance; None where it no longer shows what it should."""
 
 
 def shrunk(
-    found: Found,
+    found: HuntedInstance,
     space: Space,
     tried: Tried,
-    tell: Callable[[Found], None] = lambda _: None,
+    tell: Callable[[HuntedInstance], None] = lambda _: None,
     measure: Size | None = None,
     more: Sequence[Stage] = (),
-) -> Found:
+) -> HuntedInstance:
     """Make an instance smaller and its numbers rounder for as long as `tried` accepts the result.
 
     Greedy, and deterministic: one entry removed at a time, all numbers of one pattern at once, single numbers,
@@ -60,8 +60,13 @@ Size = Callable[[Mapping[str, Json], Space], tuple[float, ...]]
 
 
 def _through(
-    found: Found, stage: Stage, space: Space, tried: Tried, tell: Callable[[Found], None], measure: Size
-) -> Found:
+    found: HuntedInstance,
+    stage: Stage,
+    space: Space,
+    tried: Tried,
+    tell: Callable[[HuntedInstance], None],
+    measure: Size,
+) -> HuntedInstance:
     """Take every step of a stage that is accepted; after each the steps that are left are made anew."""
     current, refused = found, 0
     while True:
@@ -81,9 +86,9 @@ def _through(
 def size(data: Mapping[str, Json], space: Space) -> tuple[int, int, float]:
     """(entries of all lists and keyed objects, slots, roughness of all numbers): what shrinking lowers."""
     count = sum(len(value_at(data, group.path)) for group in groups_of(space.schema, data))
-    spots = [spot for spot in fields_of(space.schema, data) if spot.kind in (int, float)]
-    distinct = {(spot.pattern, value_at(data, spot.path)) for spot in spots}
-    rough = sum(roughness(value_at(data, spot.path)) for spot in spots)
+    leaves = [leaf for leaf in fields_of(space.schema, data) if leaf.kind in (int, float)]
+    distinct = {(leaf.pattern, value_at(data, leaf.path)) for leaf in leaves}
+    rough = sum(roughness(value_at(data, leaf.path)) for leaf in leaves)
     slots = data.get("horizon", 0)
     return count, int(slots), round(rough + 0.1 * sum(roughness(value) for _, value in distinct), 9)
 
@@ -110,47 +115,47 @@ def _fewer(data: Data, space: Space) -> Iterator[Data]:
 
 def _alike(data: Data, space: Space) -> Iterator[Data]:
     """All numbers of one pattern the same, each of their values in turn, all one digit shorter, all divided alike."""
-    spots = [spot for spot in fields_of(space.schema, data) if spot.kind in (int, float)]
-    for pattern in dict.fromkeys(spot.pattern for spot in spots):
-        same = [spot for spot in spots if spot.pattern == pattern]
+    leaves = [leaf for leaf in fields_of(space.schema, data) if leaf.kind in (int, float)]
+    for pattern in dict.fromkeys(leaf.pattern for leaf in leaves):
+        same = [leaf for leaf in leaves if leaf.pattern == pattern]
         if len(same) < 2:
             continue
-        values = sorted({0.0, 1.0, *(value_at(data, spot.path) for spot in same)}, key=roughness)
+        values = sorted({0.0, 1.0, *(value_at(data, leaf.path) for leaf in same)}, key=roughness)
         for value in values:
             yield _all(data, same, space, lambda _, value=value: value)  # type: ignore[misc]
         for digits in (1, 2):
             yield _all(data, same, space, lambda old, digits=digits: rounded(old, digits))  # type: ignore[misc]
         for factor in (2, 3, 5):
-            if all(value_at(data, spot.path) % factor == 0 for spot in same):
+            if all(value_at(data, leaf.path) % factor == 0 for leaf in same):
                 yield _all(data, same, space, lambda old, factor=factor: old / factor)  # type: ignore[misc]
 
 
-def _all(data: Data, spots: list[Field], space: Space, change: Callable[[float], float]) -> Data:
-    for spot in spots:
-        value = space.clamp(spot, change(value_at(data, spot.path)))
+def _all(data: Data, leaves: list[Field], space: Space, change: Callable[[float], float]) -> Data:
+    for leaf in leaves:
+        value = space.clamp(leaf, change(value_at(data, leaf.path)))
         if value is not None:
-            data = with_number(data, spot, value)
+            data = with_number(data, leaf, value)
     return data
 
 
 def _rounder(data: Data, space: Space) -> Iterator[Data]:
     """One number rounder, each in turn."""
-    for spot in fields_of(space.schema, data):
-        if spot.kind not in (int, float):
+    for leaf in fields_of(space.schema, data):
+        if leaf.kind not in (int, float):
             continue
-        before = value_at(data, spot.path)
+        before = value_at(data, leaf.path)
         seen = {before}
-        for value in _simpler(before, spot.kind is int):
-            new = space.clamp(spot, value)
+        for value in _simpler(before, leaf.kind is int):
+            new = space.clamp(leaf, value)
             if new is not None and new not in seen:
                 seen.add(new)
-                yield with_number(data, spot, new)
+                yield with_number(data, leaf, new)
 
 
 def _traded(data: Data, space: Space) -> Iterator[Data]:
     """Two numbers of one part with the same product, the whole one of them made 1: a count times a rate."""
-    spots = [spot for spot in fields_of(space.schema, data) if spot.kind in (int, float)]
-    for a, b in itertools.permutations(spots, 2):
+    leaves = [leaf for leaf in fields_of(space.schema, data) if leaf.kind in (int, float)]
+    for a, b in itertools.permutations(leaves, 2):
         first, second = value_at(data, a.path), value_at(data, b.path)
         if a.path[:-1] != b.path[:-1] or a.kind is not int or b.kind is not float or first == 1 or not second:
             continue
@@ -162,22 +167,22 @@ def _traded(data: Data, space: Space) -> Iterator[Data]:
 
 def lowered(data: Data, space: Space) -> Iterator[Data]:
     """All whole numbers of up to three patterns lower by 1 or 2: amounts, and what they have to fit into."""
-    spots = [s for s in fields_of(space.schema, data) if s.kind in (int, float)]
-    spots = [s for s in spots if value_at(data, s.path) == int(value_at(data, s.path))]
+    leaves = [s for s in fields_of(space.schema, data) if s.kind in (int, float)]
+    leaves = [s for s in leaves if value_at(data, s.path) == int(value_at(data, s.path))]
     patterns = [
         p
-        for p in dict.fromkeys(s.pattern for s in spots)
-        if any(s.pattern == p and value_at(data, s.path) > 1 for s in spots)
+        for p in dict.fromkeys(s.pattern for s in leaves)
+        if any(s.pattern == p and value_at(data, s.path) > 1 for s in leaves)
     ]
     for count in (2, 3):
         for chosen in itertools.combinations(patterns, count):
             for by in itertools.product((1, 2), repeat=count):
                 less = dict(zip(chosen, by, strict=True))
                 changed = data
-                for spot in spots:
-                    if spot.pattern in less:
-                        new = space.clamp(spot, value_at(data, spot.path) - less[spot.pattern])
-                        changed = changed if new is None else with_number(changed, spot, new)
+                for leaf in leaves:
+                    if leaf.pattern in less:
+                        new = space.clamp(leaf, value_at(data, leaf.path) - less[leaf.pattern])
+                        changed = changed if new is None else with_number(changed, leaf, new)
                 yield changed
 
 

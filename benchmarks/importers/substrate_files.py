@@ -47,8 +47,8 @@ class Edge:
 
     source: str
     target: str
-    there: float | None
-    back: float | None
+    capacity: float | None
+    capacity_back: float | None
     both: bool
 
 
@@ -102,12 +102,12 @@ def gml_substrate(
         where = f"{path}: edge {number} ({names[a]} to {names[b]})"
         there, back = _capacity_of(data, attribute, unit, where)
         edges.append(Edge(names[a], names[b], there, back, not graph.is_directed()))
-    if attribute is not None and edges and all(edge.there is None for edge in edges):
+    if attribute is not None and edges and all(edge.capacity is None for edge in edges):
         raise InputError(f"{path}: no edge has the attribute {attribute!r}")
     if loops:
         notes.append(f"{loops} edges left out: they join a node to itself")
     if capacity == "file":
-        silent = sum(edge.there is None for edge in edges)
+        silent = sum(edge.capacity is None for edge in edges)
         if silent:
             notes.append(f"{silent} of {len(edges)} edges say no capacity: {bandwidth:g} Gbit/s assumed")
     network: networkx.MultiDiGraph[str] = networkx.MultiDiGraph()
@@ -115,7 +115,10 @@ def gml_substrate(
     place: dict[tuple[str, str], int] = {}  # links stay in the order of the file; networkx has them by their source
     for edge in edges:
         rule = bandwidth * (min(degree[edge.source], degree[edge.target]) if capacity == "degree" else 1)
-        for pair, said in (((edge.source, edge.target), edge.there), ((edge.target, edge.source), edge.back)):
+        for pair, said in (
+            ((edge.source, edge.target), edge.capacity),
+            ((edge.target, edge.source), edge.capacity_back),
+        ):
             if pair == (edge.source, edge.target) or edge.both:
                 network.add_edge(*pair, bandwidth=rule if said is None or capacity != "file" else said)
                 place.setdefault(pair, len(place))

@@ -37,7 +37,7 @@ class Series:
     workload : of the generator, where it differs from the item's
     preset : of the generator, where it differs from the item's
     ours : not in the paper
-    beside : measured under the main choice only; no claim is about it
+    main_only : measured under the main choice only; no claim is about it
     """
 
     label: str
@@ -46,7 +46,7 @@ class Series:
     workload: Mapping[str, Any] = field(default_factory=dict)
     preset: str = ""
     ours: bool = False
-    beside: bool = False
+    main_only: bool = False
 
 
 @dataclass(frozen=True)
@@ -154,7 +154,7 @@ class Item:
     claims : what is to be decided
     panels : of the figure
     measure : a run's metrics; by default the method is run, checked and measured
-    seeds, most : draws to begin with, and when a verdict is still undecided; 1 and 1 for a deterministic item
+    seeds, max_seeds : draws to begin with, and when a verdict is still undecided; 1 and 1 for a deterministic item
     printed : what the paper prints, by series and metric, in the unit of the table
     remarks : written below the tables from the data, one paragraph each
     """
@@ -175,7 +175,7 @@ class Item:
     panels: tuple[Panel, ...] = ()
     measure: Measure = solved
     seeds: int = 10
-    most: int = 40
+    max_seeds: int = 40
     printed: Mapping[tuple[str, str], float] = field(default_factory=dict)
     remarks: tuple[Callable[[Data], str], ...] = ()
 
@@ -193,7 +193,7 @@ class Item:
         for choice in (Choice(MAIN), *self.choices):
             for x in self.points:
                 for series in self.series:
-                    if series.beside and choice.label != MAIN:
+                    if series.main_only and choice.label != MAIN:
                         continue
                     yield (choice.label, x, series.label), self._run(choice, x, series)
 

@@ -79,9 +79,9 @@ def _verdicts(paper: Paper, findings: Sequence[Finding]) -> dict[str, Any]:
         "page": page_name(paper),
         "missing": [item.title for item in paper.items if item.id not in {finding.item.id for finding in findings}],
         "short": [
-            f"{finding.item.title} ({len(finding.data.seeds)} of {finding.item.most})"
+            f"{finding.item.title} ({len(finding.data.seeds)} of {finding.item.max_seeds})"
             for finding in findings
-            if len(finding.data.seeds) < finding.item.most and any(judged.undecided for judged in finding.judged)
+            if len(finding.data.seeds) < finding.item.max_seeds and any(judged.undecided for judged in finding.judged)
         ],
         "claims": rows,
         "instead": {

@@ -129,9 +129,9 @@ def _measured(work: Work) -> tuple[Any, str]:
 
 def draws_of(item: Item, seeds: int | None, scale: float, more: bool) -> int:
     """How many draws an item gets: as asked for, else its own number; never fewer than two unless it has only one."""
-    if item.most == 1:
+    if item.max_seeds == 1:
         return 1
-    wanted = seeds if seeds is not None else item.most if more else item.seeds
+    wanted = seeds if seeds is not None else item.max_seeds if more else item.seeds
     return max(2, round(wanted * scale))
 
 

@@ -205,7 +205,7 @@ class _Task:
 
 
 @dataclass(frozen=True)
-class _Outcome:
+class _TaskRows:
     """The rows of a task by id, without the guarantees (functions do not travel), or what went wrong."""
 
     rows: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
@@ -225,22 +225,22 @@ def _rows(
     return rows
 
 
-def _run_task(task: _Task) -> _Outcome:
+def _run_task(task: _Task) -> _TaskRows:
     known = {g.id: (p, g) for p in all_problems().values() for g in claims_of(p)}
     chosen = [known[name] for name in task.ids]
     try:
         found = _rows(chosen, task.count, task.seed, task.folder, Progress(0, None, ""), task.certify)
     except Disagreement as error:
-        return _Outcome(disagreement=str(error))
+        return _TaskRows(disagreement=str(error))
     names = [part.name for part in fields(LedgerRow) if part.name != "guarantee"]
-    return _Outcome({key: {name: getattr(row, name) for name in names} for key, row in found.items()})
+    return _TaskRows({key: {name: getattr(row, name) for name in names} for key, row in found.items()})
 
 
 def _in_processes(tasks: Sequence[_Task], processes: int, bar: Progress, cluster: str | None) -> dict[str, LedgerRow]:
     known = {g.id: g for p in all_problems().values() for g in claims_of(p)}
     rows: dict[str, LedgerRow] = {}
 
-    def done(task: _Task, outcome: _Outcome) -> None:
+    def done(task: _Task, outcome: _TaskRows) -> None:
         if outcome.disagreement:
             raise Disagreement(outcome.disagreement)
         for name, values in outcome.rows.items():

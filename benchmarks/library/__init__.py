@@ -37,7 +37,7 @@ class Worst:
 
 
 @cache
-def known() -> dict[tuple[str, str], Worst]:
+def worst_instances() -> dict[tuple[str, str], Worst]:
     """The worst instances by (problem, heuristic), in the order of their files' names."""
     found = {}
     here = files(__package__)

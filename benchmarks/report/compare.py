@@ -334,7 +334,7 @@ def compare(
             own = {**method.printed, **own}
         plans.append((method, {name: method.options[name].parse(value) for name, value in own.items()}))
 
-    limit = options.deadline.left()
+    limit = options.deadline.remaining()
     runs: list[tuple[Method, list[Record]]] = []
     for method, own in plans:
         warm_once(problem, method, own, disagreements)

@@ -10,7 +10,7 @@ import pandas as pd
 
 from schedgap.benchmarks.anytime import PRIMAL_INTEGRAL
 from schedgap.benchmarks.judging.verdicts import FOLDER
-from schedgap.benchmarks.library import known
+from schedgap.benchmarks.library import worst_instances
 from schedgap.benchmarks.report.aggregate import (
     WITHIN,
     Block,
@@ -90,7 +90,7 @@ def _means(rows: Sequence[Sequence[str]], word: str) -> str:
 
 def worst_known(problem: str, label: str) -> str:
     """The worst ratio known for a heuristic with its default options, whatever this run has seen."""
-    one = known().get((problem, label))
+    one = worst_instances().get((problem, label))
     return "-" if one is None else significant(one.ratio)
 
 

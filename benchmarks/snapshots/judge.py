@@ -313,7 +313,7 @@ class _Judge:
 
     def _placeable(self, gang: Gang, deadline: Deadline) -> bool | None:
         """Whether the gang could be placed if nothing else waited; None where the time is over."""
-        left = deadline.left()
+        left = deadline.remaining()
         if not left:
             return None
         result = run_method(self.problem, self._with(gang, ["weight"]), "staged", self._options(left))
@@ -331,7 +331,7 @@ class _Judge:
 
     def _admit(self, gang: Gang, deadline: Deadline) -> dict[str, Json]:
         """The cheapest moves and preemptions that admit the gang."""
-        left = deadline.left()
+        left = deadline.remaining()
         if not left or not any(pod.movable for pod in self.instance.running):
             return {"moves_proven": not any(pod.movable for pod in self.instance.running)}
         made = self._with(gang, ["weight", "moves"])

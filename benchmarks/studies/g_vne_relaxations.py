@@ -89,7 +89,7 @@ def _matrix(blocks: list[tuple[Ints, Ints, Floats]], rows: int, columns: int) ->
     return sparse.csc_matrix((parts[2], (parts[0].astype(int), parts[1].astype(int))), shape=(rows, columns))
 
 
-class _Builder:
+class _RelaxationBuilder:
     """Rows (13), (18) and (19), shared by the relaxations."""
 
     def __init__(self, instance: GVneInstance, sizes: Ints | None) -> None:
@@ -121,7 +121,7 @@ def node_relaxation(instance: GVneInstance, sizes: Ints | None = None) -> Relaxe
 
     Variables for job, size and server: workers there. O(J K V).
     """
-    build = _Builder(instance, sizes)
+    build = _RelaxationBuilder(instance, sizes)
     for j in range(build.data.jobs):
         hosts = np.flatnonzero(build.data.eligible[j])
         for k in build.wanted(j) if len(hosts) else []:
@@ -141,7 +141,7 @@ def plain_relaxation(instance: GVneInstance, sizes: Ints | None = None) -> Relax
 
     O(sum_j N_j^2 (V + E)) nonzeros.
     """
-    build = _Builder(instance, sizes)
+    build = _RelaxationBuilder(instance, sizes)
     data = build.data
     for j in range(data.jobs):
         hosts = np.flatnonzero(data.eligible[j])
@@ -166,7 +166,7 @@ def augmented_relaxation(instance: GVneInstance, sizes: Ints | None = None) -> R
     O(sum_j N_j^2 V (V + E)) nonzeros: 20 nodes and 10 jobs have hundreds of thousands. Source: paper 004,
     Algorithm 2, line 4; Rost and Schmid, IFIP Networking 2018, Formulation 2.
     """
-    build = _Builder(instance, sizes)
+    build = _RelaxationBuilder(instance, sizes)
     data = build.data
     for j in range(data.jobs):
         hosts = np.flatnonzero(data.eligible[j])
@@ -189,7 +189,7 @@ def augmented_relaxation(instance: GVneInstance, sizes: Ints | None = None) -> R
     return build.matrix.maximum()
 
 
-def _edge(build: _Builder, j: int, here: Ints, start: Ints, there: Ints, end: Ints) -> None:
+def _edge(build: _RelaxationBuilder, j: int, here: Ints, start: Ints, there: Ints, end: Ints) -> None:
     """One ring edge (15), (17): flow from the shares `start` on nodes `here` to `end` on nodes `there`."""
     data, matrix = build.data, build.matrix
     flow = matrix.add_variables(np.zeros(len(data.tail)))

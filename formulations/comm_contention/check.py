@@ -40,12 +40,12 @@ class Replay:
     ----------
     completion : seconds, of each task
     shared : units, the sum of V_ij over pairs
-    most : the largest number of transfers that are active together
+    max_active : the largest number of transfers that are active together
     """
 
     completion: list[Fraction]
     shared: Fraction
-    most: int
+    max_active: int
 
 
 def replay(instance: CommContentionInstance, start: Sequence[Fraction]) -> Replay:
@@ -159,7 +159,7 @@ def replay_enclosed(instance: CommContentionInstance, start: Sequence[Fraction])
     total = Fraction(sum(low.completion) + sum(high.completion), 2 * rounded.second)
     spent = total - Fraction(sum(rounded.begin), rounded.second)
     volume = Fraction(sum(rounded.sizes), rounded.unit)
-    return Replay(middle, (spent - alone * volume) / (2 * (alone + penalty)), low.most)
+    return Replay(middle, (spent - alone * volume) / (2 * (alone + penalty)), low.max_active)
 
 
 @dataclass(frozen=True)
@@ -171,13 +171,13 @@ class Run:
     completion : time units, of each task
     shared : volume units, the sum of V_ij
     lost : time units, summed over the active transfers, for which the run idled; negative when it hurried
-    most : the largest number active together
+    max_active : the largest number active together
     """
 
     completion: list[int]
     shared: int
     lost: int
-    most: int
+    max_active: int
 
 
 class Rounded:
@@ -305,6 +305,6 @@ def check(instance: CommContentionInstance, solution: CommContentionSolution) ->
     details: dict[str, Any] = {
         "completion": {t.id: float(end) for t, end in zip(instance.tasks, outcome.completion, strict=True)},
         "shared_volume": float(outcome.shared),
-        "most_active": outcome.most,
+        "most_active": outcome.max_active,
     }
     return CheckReport(tuple(violations), sum(flow, _ZERO) / len(flow), details)

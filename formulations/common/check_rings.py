@@ -154,23 +154,23 @@ class Overload:
     Attributes
     ----------
     where : "server s0, gpu" or "link a -> b"
-    used, there : the load and the capacity
+    used, capacity : the load and the capacity
     factor : beta or gamma of the rings that are embedded. Algorithm 2 computes it from the sizes of all selected
         rings, those it did not embed as well, so its own is at least as large
     """
 
     where: str
     used: Fraction
-    there: Fraction
+    capacity: Fraction
     factor: float
 
     @property
     def within(self) -> bool:
         """Whether the factor allows the load."""
-        return float(self.used) < self.factor * float(self.there) * (1 + 1e-9)
+        return float(self.used) < self.factor * float(self.capacity) * (1 + 1e-9)
 
     def __str__(self) -> str:
-        share = f"{float(self.used / self.there):.4g} times" if self.there else "infinitely many times"
+        share = f"{float(self.used / self.capacity):.4g} times" if self.capacity else "infinitely many times"
         beyond = "" if self.within else ", beyond it"
         return f"{self.where}: {float(self.used):.10g} used, {share} what is there, factor {self.factor:.4g}{beyond}"
 

@@ -31,11 +31,11 @@ def printable(text: str, keep: str = "") -> str:
     keep : letters that stay whatever they are, the line break of a text of many lines for one
     """
 
-    def told(match: re.Match[str]) -> str:
+    def escaped(match: re.Match[str]) -> str:
         letter = match[0]
         return letter if letter.isprintable() or letter in keep else json.dumps(letter)[1:-1].replace("\x7f", "\\u007f")
 
-    return _UNUSUAL.sub(told, text)
+    return _UNUSUAL.sub(escaped, text)
 
 
 class InputError(SchedgapError):

@@ -24,7 +24,7 @@ class _Transfer:
     job: int
     iteration: int
     begin: Fraction
-    left: Fraction
+    remaining: Fraction
     end: Fraction = Fraction(0)
 
 
@@ -161,16 +161,16 @@ def _replay_transfers(
         for transfer in active:
             k = max(sum(server in servers[other.job] for other in active) for server in servers[transfer.job])
             costs.append(k * b + (k - 1) * eta)
-        moments = [now + transfer.left * cost for transfer, cost in zip(active, costs, strict=True)]
+        moments = [now + transfer.remaining * cost for transfer, cost in zip(active, costs, strict=True)]
         if coming:
             moments.append(coming[-1].begin)
         then = min(moments)
         for transfer, cost in zip(active, costs, strict=True):
-            transfer.left -= (then - now) / cost
+            transfer.remaining -= (then - now) / cost
         for transfer in active:
-            if transfer.left == 0:
+            if transfer.remaining == 0:
                 ends[transfer.job, transfer.iteration] = then
-        active = [transfer for transfer in active if transfer.left > 0]
+        active = [transfer for transfer in active if transfer.remaining > 0]
         while coming and coming[-1].begin == then:
             active.append(coming.pop())
         now = then

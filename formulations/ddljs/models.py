@@ -85,7 +85,7 @@ def ilp_nonzeros(instance: DdljsInstance) -> int:
         for region in reach.regions:
             hosts = len(region.hosts)
             per_slot += hosts * (3 + len(job.demand)) if hosts == 1 else 14 * hosts + 8 * len(region.links)
-        total += slots * per_slot + 2 * reach.most
+        total += slots * per_slot + 2 * reach.max_work
     return total
 
 
@@ -123,7 +123,7 @@ class _Slots:
     def job(self, i: int, reach: Reach) -> None:
         job = self.instance.jobs[i]
         work: list[Term] = []
-        if reach.most:
+        if reach.max_work:
             for t in range(job.arrival, self.instance.horizon + 1):
                 work.extend(self.slot(i, t, reach))
         if self.tighten:
@@ -135,7 +135,7 @@ class _Slots:
         """One ring or none in a slot; its workers as terms."""
         job, caps = self.instance.jobs[i], self.instance.caps[i]
         out, name = self.layout, self.jobs[i]
-        ring = min(reach.ring, reach.most)
+        ring = min(reach.ring, reach.max_work)
         every: list[Term] = []
         single: list[Term] = []
         for region in reach.regions:
@@ -208,7 +208,7 @@ class _Slots:
 
     def utility(self, i: int, reach: Reach, work: list[Term]) -> None:
         """The table of mu_i, filled by worker-slots."""
-        made = table(self.instance.jobs[i], reach.most, self.unit)
+        made = table(self.instance.jobs[i], reach.max_work, self.unit)
         out, name = self.layout, self.jobs[i]
         self.constant += made.start
         runs: list[list[tuple[pulp.LpVariable, int]]] = []
@@ -232,13 +232,13 @@ class _Slots:
         if filled:
             out.row("work", (name,), work + filled, "==", 0)
         elif work:  # worth nothing, but the budget holds
-            out.row("work", (name,), work, "<=", reach.most)
+            out.row("work", (name,), work, "<=", reach.max_work)
 
     def totals(self, i: int, reach: Reach, work: list[Term]) -> None:
         """One total for a job, and what it is worth, rounded up to the unit."""
         job, out, name = self.instance.jobs[i], self.layout, self.jobs[i]
-        worth = np.ceil(utility(job, np.arange(reach.most + 1)) / self.unit * (1 - 1e-15))
-        every = [out.variable("total", name, n) for n in range(reach.most + 1)]
+        worth = np.ceil(utility(job, np.arange(reach.max_work + 1)) / self.unit * (1 - 1e-15))
+        every = [out.variable("total", name, n) for n in range(reach.max_work + 1)]
         self.objective += [(v, float(f"{u * self.unit:.15g}")) for v, u in zip(every, worth.tolist(), strict=True)]
         out.row("one_size", (name,), [(v, 1.0) for v in every], "==", 1)
         out.row("work", (name,), [*work, *((v, -float(n)) for n, v in enumerate(every) if n)], "==", 0)
@@ -285,7 +285,7 @@ def build_ilp(instance: DdljsInstance, tighten: bool = True) -> DeclarativeModel
         sense=MAXIMISE,
         assign=lambda solution: _assignment(builder, solution),
         restated_integral=frozenset(variable.name for variable in whole),
-        resolution=builder.unit * sum(max(1, reach.most) for reach in reaches(instance)),
+        resolution=builder.unit * sum(max(1, reach.max_work) for reach in reaches(instance)),
         layout=builder.layout,
         tightened=tighten,
     )

@@ -265,12 +265,12 @@ class Reach:
     ----------
     regions : those with a host; a ring lies in one of them
     ring : the largest ring, alone in the network as far as servers are concerned
-    most : worker-slots over the horizon, by ring size, arrival and budget
+    max_work : worker-slots over the horizon, by ring size, arrival and budget
     """
 
     regions: tuple[Region, ...]
     ring: int
-    most: int
+    max_work: int
 
 
 @once_per_instance
@@ -344,7 +344,7 @@ class Table:
 
 def resolution(instance: DdljsInstance) -> float:
     """A power of ten: 1e-13 of the largest sum of utilities, in absolute values, rounded to the next power above."""
-    total = sum(size(job, reach.most) for job, reach in zip(instance.jobs, reaches(instance), strict=True))
+    total = sum(size(job, reach.max_work) for job, reach in zip(instance.jobs, reaches(instance), strict=True))
     return 10.0 ** (math.ceil(math.log10(total)) - DIGITS) if total > 0 else 1.0
 
 

@@ -218,26 +218,26 @@ class RunningJob:
     when the segments so far are added up in rationals.
     """
 
-    __slots__ = ("_instance", "_job", "_segments", "_steps", "left", "work")
+    __slots__ = ("_instance", "_job", "_segments", "_steps", "remaining", "work")
 
     def __init__(self, instance: GpuSharingInstance, job: int, steps: int, work: float | None = None) -> None:
         self._instance, self._job, self._steps = instance, job, steps
         part = instance.jobs[job]
         if work is None:
             work = part.iterations * (1.0 - 1e-9) * iteration_time(part, steps) / instance.slot_length
-        self.work = self.left = work
+        self.work = self.remaining = work
         self._segments: list[tuple[int, float]] = []
 
     def advance(self, slots: int, slowdown: float) -> None:
         """Run `slots` slots at `slowdown`."""
-        self.left -= slots / slowdown
+        self.remaining -= slots / slowdown
         if self._segments and self._segments[-1][1] == slowdown:
             slots += self._segments.pop()[0]
         self._segments.append((slots, slowdown))
 
     def slots_left(self, slowdown: float) -> int:
         """Slots until the work is done if the slowdown stays; at least 1."""
-        slots = self.left * slowdown
+        slots = self.remaining * slowdown
         nearest = round(slots)
         if abs(slots - nearest) > _CLOSE * max(1.0, self.work * slowdown):
             return max(1, math.ceil(slots))

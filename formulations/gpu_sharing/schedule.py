@@ -55,7 +55,7 @@ class Cluster:
     slot : the present slot
     holders : by GPU, the jobs on it
     alone : by job, how many GPUs it holds alone
-    end, pace, left, since : by job: last slot, slowdown, work left at the beginning of slot `since`
+    end, pace, remaining, since : by job: last slot, slowdown, work left at the beginning of slot `since`
     stretches : by job, its run so far cut where its partners changed; empty lists unless ``traced``
     """
 
@@ -73,7 +73,7 @@ class Cluster:
         self.partners: list[set[int]] = [set() for _ in range(jobs)]
         self.progress: dict[int, RunningJob] = {}
         self.alone = np.zeros(jobs, dtype=np.int64)
-        self.left = np.zeros(jobs)
+        self.remaining = np.zeros(jobs)
         self.pace = np.ones(jobs)
         self.load = np.zeros(jobs)
         self.since = np.zeros(jobs, dtype=np.int64)
@@ -96,7 +96,7 @@ class Cluster:
         self.start[job], self.steps[job], self.placed[job] = self.slot, steps, gpus
         self.running[job] = gpus
         self.progress[job] = RunningJob(self.tables.instance, job, steps, work)
-        self.left[job], self.since[job], self.pace[job] = self.progress[job].left, self.slot, 1.0
+        self.remaining[job], self.since[job], self.pace[job] = self.progress[job].remaining, self.slot, 1.0
         beside: set[int] = set()
         for gpu in gpus:
             here = self.holders[gpu]
@@ -146,7 +146,7 @@ class Cluster:
     def work_left(self, jobs: Ints) -> NDArray[np.float64]:
         """Work left at the beginning of the present slot, in solo slots."""
         done = (self.slot - self.since[jobs]) / self.pace[jobs]
-        return np.maximum(self.left[jobs] - done, 0.0)
+        return np.maximum(self.remaining[jobs] - done, 0.0)
 
     def free_gpus(self, count: int) -> list[int]:
         """`count` free GPUs on few servers: the tightest server that holds them all, else the emptiest first."""
@@ -221,7 +221,7 @@ class Cluster:
                 self._trace(job, self.slot - 1)
         row = self.tables.slowdown[job]
         pace = max([1.0, *(float(row[other]) for other in self.partners[job] if other in self.running)])
-        self.left[job], self.since[job], self.pace[job] = progress.left, self.slot, pace
+        self.remaining[job], self.since[job], self.pace[job] = progress.remaining, self.slot, pace
         self.end[job] = self.slot + progress.slots_left(pace) - 1
         heapq.heappush(self._queue, (int(self.end[job]), job))
         if self._traced:

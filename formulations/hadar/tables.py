@@ -115,7 +115,7 @@ class JobTable:
         return self.worth.array()
 
     @property
-    def most(self) -> float:
+    def max_utility(self) -> float:
         """The largest utility: that of the earliest finish, as utilities do not rise."""
         return self.worth.at(self.earliest)
 
@@ -175,7 +175,7 @@ def in_units(instance: HadarInstance, ordinary: tuple[float, float]) -> tuple[Ha
     -------
     The instance itself and 1 where it is there, or no job is worth anything.
     """
-    unit = unit_of(max(job.most for job in tables(instance).jobs), ordinary)
+    unit = unit_of(max(job.max_utility for job in tables(instance).jobs), ordinary)
     if unit == 1.0:
         return instance, unit
     jobs = tuple(

@@ -42,7 +42,7 @@ class JobOptions:
     local_duration : slots on any of them, whatever else runs
     share : (S,) most GPUs on each server when the job crosses servers, min(O_s, G_j - 1); zeros where it cannot
     modes : how it can run when it crosses servers; empty where it cannot
-    fewest, most : numbers of servers of such a placement
+    fewest, max_servers : numbers of servers of such a placement
     shortest : slots that it takes at least when it crosses servers
     """
 
@@ -53,7 +53,7 @@ class JobOptions:
     share: tuple[int, ...]
     modes: tuple[Mode, ...]
     fewest: int
-    most: int
+    max_servers: int
     shortest: int
 
     @property
@@ -67,7 +67,7 @@ class JobOptions:
 
         A number of servers at which the rate is 0 has no class, so that nothing but a limit excludes it.
         """
-        return len(self.classes) > 1 or self.most < min(self.gpus, sum(share > 0 for share in self.share))
+        return len(self.classes) > 1 or self.max_servers < min(self.gpus, sum(share > 0 for share in self.share))
 
     @property
     def levels(self) -> tuple[int, ...]:
@@ -118,7 +118,7 @@ def job_options(instance: RarDdlsInstance) -> list[JobOptions]:
                 share=tuple(share.tolist()),
                 modes=_modes(rates, fewest, most, highest),
                 fewest=fewest,
-                most=most,
+                max_servers=most,
                 shortest=-(-job.iterations // int(rates[fewest, 1])),
             )
         )

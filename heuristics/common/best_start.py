@@ -117,7 +117,7 @@ def _run(
 
 
 def _part(until: Deadline, parts: int) -> Deadline:
-    left = until.left()
+    left = until.remaining()
     return until if left is None else until.capped(left / parts)
 
 

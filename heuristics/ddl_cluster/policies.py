@@ -202,7 +202,7 @@ def _run(
     least = check_seconds(instance, 0)
 
     def short(needed: float) -> bool:
-        remaining = deadline.left()
+        remaining = deadline.remaining()
         return remaining is not None and remaining <= needed
 
     whole = least + run_seconds(instance, placement, kappa)

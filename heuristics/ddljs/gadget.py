@@ -259,7 +259,7 @@ def _filled(progress: GreedyState, active: list[int], rings: Mapping[int, Ring])
     promise = {}
     for i in active:
         if i not in filled:
-            most = min(progress.reach[i].most - progress.done[i], slots * progress.reach[i].ring)
+            most = min(progress.reach[i].max_work - progress.done[i], slots * progress.reach[i].ring)
             promise[i] = progress.steepest(i, most)
     for i in sorted(promise, key=lambda i: (-promise[i][0], i)):
         slope, wanted = promise[i]

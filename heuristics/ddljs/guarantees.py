@@ -334,9 +334,9 @@ def _less_a_gain(which: Callable[[list[float]], float], name: str) -> Callable[[
 def _lemma_5(case: Case) -> Evaluation:
     worst: tuple[float, float, float, str] | None = None
     for job, reach in zip(_of(case).jobs, reaches(_of(case)), strict=True):
-        if reach.most < 2:
+        if reach.max_work < 2:
             continue
-        steps = gain(job, np.arange(reach.most), 1)
+        steps = gain(job, np.arange(reach.max_work), 1)
         rise = steps[1:] - steps[:-1]
         at = int(rise.argmax())
         part = float(rise[at]) / (float(steps[at + 1]) or 1.0)  # jobs are worth more and less

@@ -59,12 +59,12 @@ class Occupants(NamedTuple):
     ----------
     job : (P,) job numbers, by the first of their lone GPUs
     alone : (P,) how many GPUs each holds alone
-    left, pace, room : (P,) work left, present slowdown, memory left beside it
+    remaining, pace, room : (P,) work left, present slowdown, memory left beside it
     """
 
     job: Ints
     alone: Ints
-    left: Floats
+    remaining: Floats
     pace: Floats
     room: Floats
 
@@ -166,7 +166,7 @@ def _add_occupant(
 ) -> None:
     """A job that starts now holds GPUs alone."""
     occupants.job[place], occupants.alone[place] = j, alone
-    occupants.left[place], occupants.pace[place] = jobs.work[j, entry], pace
+    occupants.remaining[place], occupants.pace[place] = jobs.work[j, entry], pace
     occupants.room[place] = memory - jobs.load[j, entry]
 
 
@@ -195,7 +195,7 @@ def _value_partners(
             value[p] = p
         else:
             # Slots that the partner takes at its present pace, and by how much that pace would fall.
-            a = occupants.left[p] * occupants.pace[p]
+            a = occupants.remaining[p] * occupants.pace[p]
             xi_o = max(jobs.slowed[kind, o], occupants.pace[p]) / occupants.pace[p]
             n = jobs.work[j, entry]
             if rule.kind == BEST_BENEFIT:

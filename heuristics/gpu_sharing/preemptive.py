@@ -42,7 +42,7 @@ class Elastic:
     gpus : by job, GPUs it has now
     running : those that have any
     began : by job, the slot since which it has them
-    left : by job, iterations to go at the beginning of that slot
+    remaining : by job, iterations to go at the beginning of that slot
     service : by job, GPU slots it has had by then
     """
 
@@ -51,7 +51,7 @@ class Elastic:
         jobs = instance.jobs
         self.steps = [steps[0] for steps in tables(instance).steps]
         # Between the target of the checker, I (1 - 1e-9), and I: floats cannot fall short of it.
-        self.left = [job.iterations * (1 - 0.5e-9) for job in jobs]
+        self.remaining = [job.iterations * (1 - 0.5e-9) for job in jobs]
         self.gpus = [0] * len(jobs)
         self.service = [0] * len(jobs)
         self.began = [0] * len(jobs)
@@ -108,7 +108,7 @@ class Elastic:
         if gpus == before:
             return
         if before and passed:
-            self.left[job] -= max(0, passed - self.idle[job]) * self.rate(job, before)
+            self.remaining[job] -= max(0, passed - self.idle[job]) * self.rate(job, before)
             self.service[job] += passed * before
             self.segments[job].append([self.began[job], self.slot - 1, before])
         self.gpus[job], self.began[job] = gpus, self.slot
@@ -117,7 +117,7 @@ class Elastic:
             self.running.discard(job)
             return
         self.running.add(job)
-        slots = math.ceil(self.left[job] / self.rate(job, gpus) - 1e-12)
+        slots = math.ceil(self.remaining[job] / self.rate(job, gpus) - 1e-12)
         self.end[job] = self.slot + self.idle[job] + max(1, slots) - 1
         heapq.heappush(self._ends, (self.end[job], job))
 

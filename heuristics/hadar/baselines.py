@@ -192,7 +192,7 @@ def srpt(
     def policy(state: State) -> dict[int, Ints]:
         free = data.machine_capacity.copy()
         active = np.array(state.active, dtype=np.int64)
-        order = active[np.argsort(state.left[active] / fastest[active], kind="stable")]
+        order = active[np.argsort(state.missing[active] / fastest[active], kind="stable")]
         grids: dict[int, Ints] = {}
         room = free.sum(axis=0)
         for j in order.tolist():
@@ -403,7 +403,7 @@ def gavel(
         nonlocal programs
         if state.changed:
             jobs = np.array(state.active, dtype=np.int64)
-            fractions, _ = time_fractions(data, jobs, state.left / state.finer, policy)
+            fractions, _ = time_fractions(data, jobs, state.missing / state.finer, policy)
             programs += 1
             rounds.set(
                 {(int(j), r): float(fractions[i, r]) for i, j in enumerate(jobs) for r in range(len(data.types))}

@@ -74,7 +74,7 @@ def price_ends(instance: HadarInstance, data: ProgressTables, umin: str, eta: st
         return None
     horizon = data.horizon
     devices = float(data.capacity.sum())
-    high = max(data.jobs[j].most for j in jobs)
+    high = max(data.jobs[j].max_utility for j in jobs)
     if high <= 0:
         return None
     if umin == "direct":
@@ -285,7 +285,7 @@ def admit(
         chosen = _best(data.jobs[j], machine, prices)
         dual = max(0.0, _payoff(data, prices, machine, j)) if all_schedules else 0.0
         if chosen is None:
-            max_step_all = math.inf if dual > _ROUNDING * data.jobs[j].most else max_step_all
+            max_step_all = math.inf if dual > _ROUNDING * data.jobs[j].max_utility else max_step_all
             continue
         payoff, worth, used = chosen
         rise = prices.take(used)
@@ -391,7 +391,7 @@ def certificate(
     total = float((prices.capacity[None, :] * prices.price[1:]).sum())
     for j, job in enumerate(data.jobs):
         if data.possible[j]:
-            total += job.most if deadline.passed else max(0.0, _payoff(data, prices, machines[j], j))
+            total += job.max_utility if deadline.passed else max(0.0, _payoff(data, prices, machines[j], j))
     return total
 
 

@@ -350,7 +350,7 @@ def hadar_rounds(
         jobs = np.array([j for j in state.active if j not in kept], dtype=np.int64)
         if not len(jobs) or not free.any():
             return kept
-        remaining = -(-state.left // state.finer)
+        remaining = -(-state.missing // state.finer)
         if len(jobs) <= dp_jobs:
             recursion = Recursion(market, jobs, remaining, state.slot)
             chosen = dict(recursion.best(0, free)[1])

@@ -154,7 +154,7 @@ SECONDS_PER_ENTRY = 1e-4
 
 def short_of_time(deadline: Deadline, entries: int) -> bool:
     """Whether it is time to stop, so that a schedule of so many runs can still be written and scored."""
-    remaining = deadline.left()
+    remaining = deadline.remaining()
     return remaining is not None and remaining <= entries * SECONDS_PER_ENTRY
 
 
@@ -167,7 +167,7 @@ class State:
     slot : the round
     active : jobs that have arrived and are not done, in input order
     arrived : those of them that arrived since the last decision
-    left : (J,) units of progress still missing
+    missing : (J,) units of progress still missing
     finer : by how much these units are finer than those of the tables
     held : devices (H, R) of each active job in the round before
     used : (H, R) their sum
@@ -177,7 +177,7 @@ class State:
 
     slot: int
     active: list[int]
-    left: Ints
+    missing: Ints
     finer: int
     held: dict[int, Ints]
     used: Ints
@@ -373,7 +373,7 @@ class _Clock:
         if self.state.changed or most <= 0:
             return 0
         pace = self.pace[self.running]
-        work = -(-self.state.left[self.running] // np.maximum(pace, 1))
+        work = -(-self.state.missing[self.running] // np.maximum(pace, 1))
         rounds = min(most, int(work[pace > 0].min(initial=most)))
         rounds = steady(self.state, self.state.held, rounds)
         if rounds > 0:
@@ -384,9 +384,9 @@ class _Clock:
     def _count(self, rounds: int) -> None:
         """So many rounds on the same devices; those who are done in the last of them leave."""
         state, running = self.state, self.running
-        state.left[running] -= np.minimum(self.pace[running] * rounds, state.left[running])
+        state.missing[running] -= np.minimum(self.pace[running] * rounds, state.missing[running])
         state.attained[running] += self.workers[running] * rounds
-        done = running[state.left[running] == 0].tolist()
+        done = running[state.missing[running] == 0].tolist()
         for j in done:
             self.result.finish[j] = state.slot
             del state.active[bisect_left(state.active, j)]
@@ -398,7 +398,7 @@ class _Clock:
         """Whether no active job can finish any more, not even on its fastest devices."""
         rounds = float(self.data.horizon - slot)
         paces = (max(1, int(self.data.jobs[j].type_step.max(initial=0))) * self.state.finer for j in self.state.active)
-        return all(self.state.left[j] > rounds * pace for j, pace in zip(self.state.active, paces, strict=True))
+        return all(self.state.missing[j] > rounds * pace for j, pace in zip(self.state.active, paces, strict=True))
 
 
 def run_of(instance: HadarInstance, simulated: Simulated, **facts: object) -> HeuristicRun:

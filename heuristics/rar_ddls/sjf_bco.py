@@ -161,7 +161,7 @@ class CompletedPass:
 
 
 @dataclass(frozen=True)
-class _Known:
+class _KnownEnding:
     """How a pass with one kappa ends for every limit in [low, high) and every `beat` up to the one it had."""
 
     low: int
@@ -195,7 +195,7 @@ class Search:
     stopped: bool = False
     passes_run: int = 0
     attempts: list[int] = field(default_factory=lambda: [0, 0])
-    _known: dict[int, list[_Known]] = field(default_factory=dict)
+    _known: dict[int, list[_KnownEnding]] = field(default_factory=dict)
 
     def one_pass(self, theta: float, kappa: int, beat: int) -> CompletedPass | None:
         """The pass (theta, kappa), or None where it breaks off or its makespan is not below `beat`.
@@ -219,7 +219,7 @@ class Search:
         if not self.literal:
             high = int(facts[passes.HIGH])
             above = FAR + 1 if high == FAR else high
-            self._known.setdefault(kappa, []).append(_Known(weight, above, beat, status, outcome))
+            self._known.setdefault(kappa, []).append(_KnownEnding(weight, above, beat, status, outcome))
         return outcome
 
     def bisect(

@@ -329,7 +329,7 @@ def _proven(instance: Mapping[str, Any], certificate: Any, options: Mapping[str,
         if abs(bound) > _LARGEST:
             reject("claim: beyond all numbers that can be shown")
         target = model.sense * bound
-    if model.most is not None and (target is None or target > model.most):
+    if model.cutoff is not None and (target is None or target > model.cutoff):
         reject("the claim goes beyond the schedules that the model is about")
     prover = Prover(model, target)
     prover.walk(certificate.get("tree"))

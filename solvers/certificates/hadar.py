@@ -44,7 +44,7 @@ class PriceTree:
         deadline: Deadline = NO_DEADLINE,
         most: int = MOST_LEAVES,
     ) -> None:
-        self.model, self.target, self.deadline, self.most = model, target, deadline, most
+        self.model, self.target, self.deadline, self.max_leaves = model, target, deadline, most
         self.prover = Prover(model, target)
         self.data = tables(instance)
         self.must = instance.all_jobs_must_finish
@@ -65,7 +65,7 @@ class PriceTree:
         return self._node(tuple(rule.finishing(rule.finish, True) if self.must else rule for rule in free), {})
 
     def _node(self, rules: JobRules, box: Box) -> Node:
-        if self.deadline.passed or self.leaves > self.most or len(box) > _DEEPEST:
+        if self.deadline.passed or self.leaves > self.max_leaves or len(box) > _DEEPEST:
             raise Unproven("the limit came first")
         allowed = self.pool.allowed(self.master.columns, rules, self.scheduler.free_rules)
         self.master.restrict(allowed, np.array([rule.must for rule in rules], dtype=bool))

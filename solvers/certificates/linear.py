@@ -49,7 +49,7 @@ class Model:
     Attributes
     ----------
     sense : 1 minimise, -1 maximise; costs are stored for minimisation
-    most : only schedules up to this value are points, so no claim may be above it; None: all are
+    cutoff : only schedules up to this value are points, so no claim may be above it; None: all are
     step : every value of the objective is a constant plus a multiple of it, where not None
     spare : families of variables that a model leaves out where they say nothing
     price : a bound from what a leaf carries and from the box, for minimisation; None where the box is empty
@@ -65,7 +65,7 @@ class Model:
     constant: Fraction = Fraction(0)
     rows: dict[str, Row] = field(default_factory=dict)
     step: Fraction | None = None
-    most: Fraction | None = None
+    cutoff: Fraction | None = None
     spare: tuple[str, ...] = ()
     price: Callable[[Any, Box], Fraction | None] | None = None
 

@@ -188,7 +188,7 @@ class NarrowedTree(Tree):
 
     def _narrowed(self, low: Floats, high: Floats, changed: Ints | None, depth: int) -> Node:
         """The tree of a box that is not yet narrowed."""
-        if self.deadline.passed or self.leaves > self.most or depth > _DEEPEST:
+        if self.deadline.passed or self.leaves > self.max_leaves or depth > _DEEPEST:
             raise Unproven("the limit came first")
         fixes: list[dict[str, int]] = []
         for _ in range(_ROUNDS):

@@ -19,7 +19,7 @@ class OrderTree:
     """
 
     def __init__(self, orders: Orders, total: Fraction, deadline: Deadline, most: int) -> None:
-        self.orders, self.target, self.deadline, self.most = orders, total * GRID, deadline, most
+        self.orders, self.target, self.deadline, self.max_leaves = orders, total * GRID, deadline, most
         self.leaves = 0
 
     def grow(self, events: tuple[int, ...] = ()) -> Node:
@@ -30,7 +30,7 @@ class OrderTree:
         Unproven
             It does not close.
         """
-        if self.deadline.passed or self.leaves > self.most:
+        if self.deadline.passed or self.leaves > self.max_leaves:
             raise Unproven("the limit came first")
         before = self.orders.after(events)
         assert before is not None

@@ -40,7 +40,7 @@ class Tree:
     ----------
     model : the checker's own model
     target : what is to be proven, for minimisation; None: that there is no schedule
-    deadline, most : when to give up, in time and in leaves
+    deadline, max_leaves : when to give up, in time and in leaves
     wanted : what leaves prove if that takes no further split, where it is more than the target
 
     Attributes
@@ -51,7 +51,7 @@ class Tree:
     model: Model
     target: Fraction | None
     deadline: Deadline = NO_DEADLINE
-    most: int = 20_000
+    max_leaves: int = 20_000
     wanted: Fraction | None = None
     leaves: int = 0
     proven: Fraction | None = None
@@ -110,7 +110,7 @@ class Tree:
         return {"fix": multipliers, "then": self._node(box, 0)} if box else self._node({}, 0)
 
     def _node(self, box: Box, depth: int) -> Node:
-        if self.deadline.passed or self.leaves > self.most or depth > _DEEPEST:
+        if self.deadline.passed or self.leaves > self.max_leaves or depth > _DEEPEST:
             raise Unproven("the limit came first")
         found = self._solve(box)
         leaf = self._leaf(box, found)

@@ -115,13 +115,13 @@ class CpSearch:
     ----------
     model, parameters : what is searched, and how
     listener : an error of its own ends the search and is raised by :meth:`go`
-    left : nobody listens any more
+    abandoned : nobody listens any more
     """
 
     model: native.CpModelProto
     parameters: native.SatParameters
     listener: Listener
-    left: bool = False
+    abandoned: bool = False
     _solver: native.SolveWrapper = field(default_factory=native.SolveWrapper)
     _errors: list[BaseException] = field(default_factory=list)
 
@@ -160,7 +160,7 @@ class CpSearch:
     def tell(self, news: Callable[[], bool]) -> None:
         """Tell the listener; an error must not unwind through native code."""
         try:
-            stop = self.left or bool(self._errors) or news()
+            stop = self.abandoned or bool(self._errors) or news()
         except BaseException as error:
             self._errors.append(error)
             stop = True
@@ -170,7 +170,7 @@ class CpSearch:
     def _log(self, text: str) -> None:
         try:
             for line in text.rstrip("\n").split("\n"):
-                if self.listener.log is not None and not self.left:
+                if self.listener.log is not None and not self.abandoned:
                     self.listener.log(line)
         except BaseException as error:
             self._errors.append(error)
@@ -295,7 +295,7 @@ def search_apart(
     if process is None:
         search = CpSearch(model, parameters, listener)
         run = watched(search.go, search.stop, deadline)
-        search.left = not run.finished
+        search.abandoned = not run.finished
         return run
     kept = False
     try:

@@ -35,7 +35,7 @@ class CpAnswer:
     ----------
     infeasible : proven that the model has no solution
     optimal : proven that the last solution is optimal (or the first, without an objective)
-    found : some solution was found
+    has_solution : some solution was found
     bound : proven lower bound on the objective in whole numbers; None where none is known
     interrupted : Ctrl-C came
     work : deterministic time it took
@@ -45,7 +45,7 @@ class CpAnswer:
 
     infeasible: bool
     optimal: bool
-    found: bool
+    has_solution: bool
     bound: int | None
     interrupted: bool
     work: float
@@ -109,7 +109,7 @@ def run_cp(
             log(f"{run.value.died}; tried again without cuts")
         for parameter, setting in CAREFUL.items():
             setattr(settings, parameter, setting)
-        settings.max_time_in_seconds = deadline.left() or math.inf
+        settings.max_time_in_seconds = deadline.remaining() or math.inf
         run = search_apart(model.proto, settings, listener, deadline)
     end = run.value
     if end is None:

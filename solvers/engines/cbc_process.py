@@ -194,7 +194,7 @@ class CbcRun:
         arguments += ["-increment", repr(increment), "-ratioGap", "0", "-allowableGap", "0"]
         if self._arrays.endless:
             arguments += ["-presolve", "off"]
-        remaining = options.deadline.left()
+        remaining = options.deadline.remaining()
         if remaining is not None:
             arguments += ["-seconds", f"{max(0.01, remaining):.3f}"]
         if options.feasibility_tolerance is not None:

@@ -219,7 +219,7 @@ class _Run:
         self._parameters = cp_parameters(
             seed=options.seed,
             workers=1 if one_thread else (options.threads or os.cpu_count() or 1),
-            seconds=options.deadline.left(),
+            seconds=options.deadline.remaining(),
             work=options.work_limit,
         )
         self._build()
@@ -304,7 +304,7 @@ class _Run:
     def go(self) -> tuple[str, FloatArray | None, float | None, Termination, int | None]:
         """Search; the native status' name, the best point, the bound, why it stopped, and branches."""
         options = self._options
-        remaining = options.deadline.left()
+        remaining = options.deadline.remaining()
         if remaining == 0.0:
             return "UNKNOWN", None, self._known_bound(), Termination.TIME_LIMIT, None
         listener = Listener(self._point, self._bound, options.log)

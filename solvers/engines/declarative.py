@@ -393,7 +393,7 @@ def _take_start(search: ModelSearch, start: Solution) -> None:
 def _bound_beforehand(search: ModelSearch, options: SolveOptions) -> None:
     """The exact bound of the linear relaxation, where the engine's own would not count and time may run out."""
     whole = whole_model(model_arrays(search.model))
-    remaining = options.deadline.left()
+    remaining = options.deadline.remaining()
     if remaining and not whole.arrays.contradiction and search.engine.limits.exceeded(whole):
         search.tighten(exact_bound(whole, options.deadline.capped(RELAXATION_SHARE * remaining)))
 

@@ -136,7 +136,7 @@ class _Run:
     def go(self) -> _Native:
         """Run until it ends, the deadline passes or Ctrl-C comes."""
         deadline = self._options.deadline
-        remaining = deadline.left()
+        remaining = deadline.remaining()
         if remaining == 0.0:
             return _Native("kTimeLimit", None, None, None, False)
         if remaining is not None:
@@ -366,7 +366,7 @@ def relaxation_duals(model: WholeModel, options: SolveOptions) -> FloatArray | N
 
 def _unbounded_or_infeasible(arrays: ModelArrays, options: SolveOptions) -> tuple[Status, Termination]:
     """Which of the two a model is that cannot have a bounded optimum."""
-    remaining = options.deadline.left()
+    remaining = options.deadline.remaining()
     if remaining == 0.0:
         return Status.UNKNOWN, Termination.TIME_LIMIT
     plain = SolveOptions(deadline=options.deadline, seed=options.seed, threads=options.threads, log=options.log)

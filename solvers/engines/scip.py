@@ -143,7 +143,7 @@ class _Run:
     def go(self) -> _Native:
         """Run until it ends, the deadline passes or Ctrl-C comes."""
         deadline = self._options.deadline
-        remaining = deadline.left()
+        remaining = deadline.remaining()
         if remaining == 0.0:
             return _Native("timelimit")
         if remaining is not None:

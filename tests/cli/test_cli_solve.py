@@ -247,7 +247,7 @@ def test_a_terminal_has_one_line_that_is_updated(command: Command, tmp_path: Pat
 def on_a_terminal(path: Path, limit: Deadline) -> tuple[str, bytes]:
     """What a run says to its output and to its terminal."""
     ours, theirs = pty.openpty()
-    arguments = [*ENTRY, "solve", str(path), "--json", "--time-limit", str(limit.left())]
+    arguments = [*ENTRY, "solve", str(path), "--json", "--time-limit", str(limit.remaining())]
     process = subprocess.Popen(arguments, stdout=subprocess.PIPE, stderr=theirs, text=True)
     os.close(theirs)
     out, _ = process.communicate(timeout=PATIENCE)

@@ -237,7 +237,7 @@ def test_a_deadline_reaches_the_exact_method(tmp_path: Path, monkeypatch: pytest
     given: list[float | None] = []
 
     def spy(*arguments: Any, **named: Any) -> Any:
-        given.append(arguments[3].deadline.left())
+        given.append(arguments[3].deadline.remaining())
         return run_method(*arguments, **named)
 
     monkeypatch.setattr(target, "run_method", spy)

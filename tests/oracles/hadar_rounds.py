@@ -181,7 +181,7 @@ def gavel(instance: HadarInstance, objective: str) -> Policy:
     def decide(state: State) -> dict[int, Ints]:
         if state.changed:
             jobs = np.array(state.active, dtype=np.int64)
-            fractions, _ = time_fractions(data, jobs, state.left / state.finer, objective)
+            fractions, _ = time_fractions(data, jobs, state.missing / state.finer, objective)
             rounds.set(
                 {(int(j), r): float(fractions[i, r]) for i, j in enumerate(jobs) for r in range(len(data.types))}
             )

@@ -40,7 +40,7 @@ PAPER = Paper(
             ),
             printed={("FF", "objective"): 4.0},
             seeds=3,
-            most=4,
+            max_seeds=4,
         ),
         Item(
             "lines",

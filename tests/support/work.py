@@ -31,7 +31,7 @@ class Looks(Deadline):
         object.__setattr__(self, "looks", self.looks - 1)  # type: ignore[attr-defined]
         return self.looks < 0  # type: ignore[attr-defined]
 
-    def left(self) -> float | None:
+    def remaining(self) -> float | None:
         """An hour, or nothing; takes a look."""
         return 0.0 if self.passed else 3600.0
 

@@ -69,7 +69,7 @@ def test_comm_contention_three_share_by_hand() -> None:
     start = [Fraction(0)] * 3
     for found in (replay_exactly(case, start), replay_enclosed(case, start)):
         assert [float(x) for x in found.completion] == pytest.approx([7.4, 6.4, 4.1])
-        assert found.shared == 1 + 1 + 2 and found.most == 3
+        assert found.shared == 1 + 1 + 2 and found.max_active == 3
 
 
 def test_comm_contention_an_idle_link_begins_anew() -> None:
@@ -78,7 +78,7 @@ def test_comm_contention_an_idle_link_begins_anew() -> None:
     start = [exact(task.release) for task in case.tasks]
     for found in (replay_exactly(case, start), replay_enclosed(case, start)):
         assert found.completion == [4, 4, 14, 14]
-        assert found.shared == 2 and found.most == 2
+        assert found.shared == 2 and found.max_active == 2
 
 
 def test_comm_contention_few_are_replayed_exactly(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -105,7 +105,7 @@ def test_comm_contention_every_run_must_balance(up: bool, monkeypatch: pytest.Mo
 
     def off(self: Rounded, *, up: bool) -> check_module.Run:
         found = real(self, up=up)
-        return check_module.Run(found.completion, found.shared, found.lost + (up is wrong), found.most)
+        return check_module.Run(found.completion, found.shared, found.lost + (up is wrong), found.max_active)
 
     wrong = up
     monkeypatch.setattr(Rounded, "run", off)

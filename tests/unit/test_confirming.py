@@ -159,7 +159,7 @@ def test_a_confirmation_keeps_to_its_time(
     given: list[float] = []
 
     def way(deadline: Deadline) -> None:
-        given.append(deadline.left() or 0.0)
+        given.append(deadline.remaining() or 0.0)
 
     def ways(*_: object) -> Iterator[tuple[str, confirming.Way]]:
         yield from (("certificate", way), ("highs", way))

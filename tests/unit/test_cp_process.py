@@ -103,7 +103,7 @@ def test_a_process_that_dies_leaves_its_last_point(started: list[int]) -> None:
         return False
 
     answer = run_cp(golomb(7), seconds=None, work=None, workers=1, seed=0, seen=seen)
-    assert answer.found and not answer.optimal and answer.value is not None
+    assert answer.has_solution and not answer.optimal and answer.value is not None
     assert "SIGABRT" in answer.died
     assert run_cp(golomb(5), seconds=None, work=None, workers=1, seed=0).bound == 11
 

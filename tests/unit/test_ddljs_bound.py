@@ -99,7 +99,7 @@ def brute(user: bound._User, unit: np.ndarray) -> float:
                     cost = paid + float(np.dot(way, price))
                     after[total] = min(after.get(total, math.inf), cost)
         best = after
-    return max(float(utility(user.job, x)) - cost for x, cost in best.items() if x <= user.reach.most)
+    return max(float(utility(user.job, x)) - cost for x, cost in best.items() if x <= user.reach.max_work)
 
 
 @pytest.mark.parametrize("seed", range(12))

@@ -47,10 +47,10 @@ def test_tables_are_the_utility_rounded_up(seed: int) -> None:
     instance = tiny(seed)
     unit = resolution(instance)
     for job, reach in zip(instance.jobs, reaches(instance), strict=True):
-        made = table(job, reach.most, unit)
+        made = table(job, reach.max_work, unit)
         steps = [piece.slope for run in made.runs for piece in run for _ in range(piece.length)]
-        assert len(steps) == reach.most and (not job.concave or len(made.runs) <= 1)
-        for count in range(reach.most + 1):
+        assert len(steps) == reach.max_work and (not job.concave or len(made.runs) <= 1)
+        for count in range(reach.max_work + 1):
             above = made.start + sum(steps[:count]) - float(utility(job, count))
             assert -1e-14 <= above <= (count + 1) * unit
 

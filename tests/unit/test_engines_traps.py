@@ -169,7 +169,7 @@ def test_pulp_calls_a_time_limit_optimal_where_we_do_not(monkeypatch: pytest.Mon
     model = market_split(5, 40, 1, slack=True)
 
     def pulps(deadline: Deadline) -> str:
-        model.problem.solve(pulp.HiGHS(msg=False, timeLimit=deadline.left(), threads=1))
+        model.problem.solve(pulp.HiGHS(msg=False, timeLimit=deadline.remaining(), threads=1))
         return str(pulp.LpStatus[model.problem.status])
 
     assert with_growing_limit(pulps, lambda status: status == "Optimal") == "Optimal"

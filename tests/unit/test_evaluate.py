@@ -271,7 +271,7 @@ def test_each_method_has_the_time_limit_for_itself(monkeypatch: pytest.MonkeyPat
     def spy(instance: ToyInstance, options: SolveOptions) -> object:
         from support.toy import brute
 
-        left.append(options.deadline.left())
+        left.append(options.deadline.remaining())
         return brute(instance, options)
 
     monkeypatch.setattr("support.toy.too_good", spy)

@@ -7,7 +7,7 @@ import pytest
 from schedgap.catalogue.method import own_method
 from schedgap.catalogue.registry import find_problem
 from schedgap.formulations.common.errors import InputError
-from schedgap.solvers.result import Status
+from schedgap.solvers.result import Deadline, Status
 
 
 def test_a_former_name_gives_what_the_new_one_gives_and_says_so() -> None:
@@ -19,6 +19,8 @@ def test_a_former_name_gives_what_the_new_one_gives_and_says_so() -> None:
         assert method.users
     with pytest.warns(DeprecationWarning, match="called has_keyword"):
         assert method.takes("seed") and not method.takes("deadline")
+    with pytest.warns(DeprecationWarning, match="called remaining"):
+        assert Deadline().left() is None
     other = find_problem("hadar").instance_class.model_construct()
     with (
         pytest.warns(DeprecationWarning, match="called cast_instance"),

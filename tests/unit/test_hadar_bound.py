@@ -16,7 +16,9 @@ from schedgap.solvers.exact.hadar import bound
 def data_of(jobs: int, horizon: int, possible: int | None = None) -> Any:
     """Jobs worth 1, 2, 3, ..., the first of which can finish."""
     able = np.arange(jobs) < (jobs if possible is None else possible)
-    return SimpleNamespace(jobs=[SimpleNamespace(most=k + 1.0) for k in range(jobs)], horizon=horizon, possible=able)
+    return SimpleNamespace(
+        jobs=[SimpleNamespace(max_utility=k + 1.0) for k in range(jobs)], horizon=horizon, possible=able
+    )
 
 
 @pytest.mark.parametrize(

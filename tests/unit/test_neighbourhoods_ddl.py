@@ -117,7 +117,7 @@ def test_a_slow_heuristic_leaves_time_to_those_after_it_and_seconds_count_them_a
     given: list[float] = []
 
     def slow(instance: object, *, seed: int, deadline: Deadline) -> None:
-        left = deadline.left()
+        left = deadline.remaining()
         assert left is not None
         given.append(left)
 

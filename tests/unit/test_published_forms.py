@@ -57,7 +57,7 @@ def test_gadget_as_published_is_outside_the_model_with_its_own_checker_and_bound
             found = [load for load in overloads(instance, instance.jobs, entry.rings) if "server" in load.where]
             for load in found:  # the algorithm's own factor is of all selected rings
                 assert load.factor <= told["beta"] + 1e-9
-                assert float(load.used / load.there) <= told["server"] + 1e-6
+                assert float(load.used / load.capacity) <= told["server"] + 1e-6
     assert overloaded >= 3
 
 

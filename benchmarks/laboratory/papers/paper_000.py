@@ -17,7 +17,7 @@ MAKESPAN = Metric("objective", "makespan", "slots")
 JCT = Metric("mean_jct", "average JCT", "slots")
 
 SJF_BCO = Series("SJF-BCO", "sjf-bco")
-REPAIRED = Series("SJF-BCO+", "sjf-bco+", ours=True, beside=True)
+REPAIRED = Series("SJF-BCO+", "sjf-bco+", ours=True, main_only=True)
 """With the pass of infinite theta compared, too."""
 BASELINES = (Series("FF", "ff"), Series("LS", "ls"), Series("RAND", "rand"))
 
@@ -65,7 +65,7 @@ FIGURE_4 = Item(
     workload=WORKLOAD,
     series=(
         *(replace(one, settings=_T) for one in (*_ALL, REPAIRED)),
-        Series("LPT-colocate", "lpt-colocate", ours=True, beside=True),
+        Series("LPT-colocate", "lpt-colocate", ours=True, main_only=True),
         *_FEW,
     ),
     metrics=(MAKESPAN, JCT, RATIO),
@@ -186,7 +186,7 @@ FIGURE_7 = Item(
     workload=WORKLOAD,
     series=(
         Series("kappa = 1", "sjf-bco", {"T": 1200, "kappa": 1}),
-        Series("kappa free", "sjf-bco", {"T": 1200}, ours=True, beside=True),
+        Series("kappa free", "sjf-bco", {"T": 1200}, ours=True, main_only=True),
     ),
     axis=Axis("lambda", "lambda", _LAMBDAS, of="method", log=True),
     metrics=(MAKESPAN, JCT, RATIO),

@@ -111,7 +111,7 @@ def table(name: str, title: str, plots: str, series: tuple[Series, ...], claims:
             bars(RATIO),
         ),
         printed=printed_table("001", name, PRINTED),
-        most=20,
+        max_seeds=20,
     )
 
 
@@ -168,7 +168,7 @@ SECTION_1 = Item(
     metrics=(_RATIO,),
     measure=slowdown,
     seeds=1,
-    most=1,
+    max_seeds=1,
     claims=(
         Claim(
             "Four such jobs at once take 2.29 times as long as one.",
@@ -284,7 +284,7 @@ FIGURE_2 = Item(
     series=(Series("fit", "least squares"),),
     measure=fitted,
     seeds=1,
-    most=1,
+    max_seeds=1,
     claims=(
         Claim(
             "All-reduces at once take longer than a + k b M: contention costs more than sharing.",
@@ -488,7 +488,7 @@ FIGURE_5 = Item(
         ),
     ),
     panels=(distribution(CURVE, "JCT (s)", limit=15000), bars(MEAN), bars(RATIO)),
-    most=20,
+    max_seeds=20,
 )
 
 

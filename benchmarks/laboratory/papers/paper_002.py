@@ -85,7 +85,7 @@ FIGURE_1 = Item(
     metrics=(_TTD, GRU, CRU),
     printed={("Gavel", "ttd"): 6.0, ("Gavel", "gru"): 78.0},
     seeds=1,
-    most=1,
+    max_seeds=1,
     claims=(
         Claim(
             "Gavel needs 6 rounds and holds 78% of the GPUs, 83 and 67% in the first two rounds.",
@@ -170,7 +170,7 @@ FIGURE_5 = Item(
         ),
     ),
     panels=(_curves,),
-    most=10,
+    max_seeds=10,
 )
 
 
@@ -229,7 +229,7 @@ NODES = Item(
         ),
     ),
     panels=(bars(_UTILITY), bars(TTD)),
-    most=10,
+    max_seeds=10,
 )
 
 
@@ -308,7 +308,7 @@ FIGURE_3 = Item(
         ),
     ),
     panels=(distribution(HELD, "GPUs held (%)"), bars(GRU), bars(RATIO)),
-    most=20,
+    max_seeds=20,
 )
 FIGURE_4 = Item(
     id="figure-4",
@@ -347,7 +347,7 @@ FIGURE_4 = Item(
         ),
     ),
     panels=(distribution(CURVE, "hours"), bars(TTD), bars(RATIO)),
-    most=20,
+    max_seeds=20,
 )
 
 

@@ -22,9 +22,9 @@ _DELAY = {"restart_delay": 10.0}
 HADAR = Series("Hadar", "hadar-rounds", {**_DELAY, "payoff": "literal"})
 GAVEL = Series("Gavel", "gavel", _DELAY)
 BESIDE = (
-    Series("Hadar, payoff as density", "hadar-rounds", {**_DELAY, "payoff": "density"}, beside=True),
-    Series("Gavel, max-sum", "gavel", {**_DELAY, "policy": "max-sum"}, beside=True),
-    Series("Gavel, makespan", "gavel", {**_DELAY, "policy": "makespan"}, beside=True),
+    Series("Hadar, payoff as density", "hadar-rounds", {**_DELAY, "payoff": "density"}, main_only=True),
+    Series("Gavel, max-sum", "gavel", {**_DELAY, "policy": "max-sum"}, main_only=True),
+    Series("Gavel, makespan", "gavel", {**_DELAY, "policy": "makespan"}, main_only=True),
 )
 """The second readings, drawn beside the first."""
 PAYOFF = Choice("payoff as density", methods={"Hadar": {"payoff": "density"}})
@@ -72,8 +72,8 @@ _SERIES = (
     HADAR,
     Series(_HADARE, "hadare", {**_DELAY, "scheduler": "hadar"}),
     *BESIDE,
-    Series("HadarE, rates estimated", "hadare", {**_DELAY, **_ESTIMATED}, beside=True),
-    Series(_GREEDY, "hadare", {**_DELAY, "scheduler": "greedy"}, ours=True, beside=True),
+    Series("HadarE, rates estimated", "hadare", {**_DELAY, **_ESTIMATED}, main_only=True),
+    Series(_GREEDY, "hadare", {**_DELAY, "scheduler": "greedy"}, ours=True, main_only=True),
 )
 _HADAR = HADAR.label
 _CHOICES = (
@@ -284,7 +284,7 @@ def _slot_time(number: int, method: str, cluster: str, large: tuple[str, ...], d
             for cost in (0, 5, 20)
             for names in ({_label(mix, cost): mix for mix in drawn},)
         ),
-        most=10,
+        max_seeds=10,
     )
 
 
@@ -336,7 +336,7 @@ FIGURE_6 = Item(
     series=tuple(series for series in _SERIES if series.label in (_HADAR, _HADARE)),
     metrics=(CRU, _TTD, _JCT),
     seeds=1,
-    most=1,
+    max_seeds=1,
     claims=(
         Claim(
             "Under HadarE every node is busy until the last round.",

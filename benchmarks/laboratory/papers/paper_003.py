@@ -160,7 +160,7 @@ DECISION = Item(
             printed="below 0.02 s",
         ),
     ),
-    most=10,
+    max_seeds=10,
 )
 
 
@@ -270,7 +270,7 @@ def _item(ident: str, table: str, hours: float, preset: str, ratios: dict[str, f
             TO_BOUND,
         ),
         printed=printed,
-        most=20,
+        max_seeds=20,
         remarks=(_queues(load.label),),  # type: ignore[arg-type]
     )
 
@@ -357,7 +357,7 @@ FIGURE_5 = Item(
         bars(SHORTEST),
         TO_BOUND,
     ),
-    most=20,
+    max_seeds=20,
 )
 
 
@@ -395,7 +395,7 @@ LOAD = Item(
         ),
     ),
     panels=(lines(JCT, logarithmic=True), lines(RATIO)),
-    most=10,
+    max_seeds=10,
 )
 INTERFERENCE = Item(
     id="figure-6b",
@@ -432,7 +432,7 @@ INTERFERENCE = Item(
         ),
     ),
     panels=(lines(JCT), lines(RATIO)),
-    most=16,
+    max_seeds=16,
 )
 
 

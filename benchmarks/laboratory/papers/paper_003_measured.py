@@ -165,7 +165,7 @@ FIGURE_2 = Item(
     series=tuple(Series(task, task) for task in POLLUX_TASKS),
     measure=throughput,
     seeds=1,
-    most=1,
+    max_seeds=1,
     claims=(
         *(
             Claim(text, "section IV, Figure 2", cannot=_OTHER_GPUS)
@@ -241,7 +241,7 @@ FIGURE_3 = Item(
     series=tuple(Series(worker, worker) for worker in QUANTILES),
     measure=quantiles,
     seeds=1,
-    most=1,
+    max_seeds=1,
     claims=(
         Claim(
             "Interference ratios spread over a wide range, up to 6.",
@@ -302,5 +302,5 @@ WORKLOADS = Item(
         for others in (("Tiresias",), ("FIFO", "SJF"), ("SJF-FFS",))
     ),
     panels=(lines(JCT), lines(QUEUING), lines(RATIO)),
-    most=10,
+    max_seeds=10,
 )

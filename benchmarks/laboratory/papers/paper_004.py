@@ -16,8 +16,8 @@ from schedgap.benchmarks.laboratory.rules import Agrees, Fact, LeadGrows, Less, 
 GADGET = Series("GADGET", "gadget", {"inner": "printed", "fill": False})
 KEPT = Choice("capacities kept", methods={"GADGET": {"inner": "lp-rs-mde-printed"}})
 REPAIRED = (
-    Series("GADGET, repaired", "gadget", {"inner": "lp-rs-mde", "fill": False}, ours=True, beside=True),
-    Series("GADGET, repaired and filled", "gadget", {"inner": "lp-rs-mde"}, ours=True, beside=True),
+    Series("GADGET, repaired", "gadget", {"inner": "lp-rs-mde", "fill": False}, ours=True, main_only=True),
+    Series("GADGET, repaired and filled", "gadget", {"inner": "lp-rs-mde"}, ours=True, main_only=True),
 )
 FILLED = REPAIRED[1].label
 BASELINES = (Series("FIFO", "fifo"), Series("DRF", "drf"), Series("LAS", "las"))
@@ -110,7 +110,7 @@ FIGURE_4 = Item(
     series=(
         GADGET,
         *REPAIRED,
-        Series("exact slots, filled", "gadget", {"inner": "colgen"}, ours=True, beside=True),
+        Series("exact slots, filled", "gadget", {"inner": "colgen"}, ours=True, main_only=True),
         *BASELINES,
     ),
     axis=Axis("jobs", "jobs", _JOBS),
@@ -148,7 +148,7 @@ FIGURE_4 = Item(
         ),
     ),
     panels=(lines(UTILITY), lines(EMBEDDED), lines(RATIO)),
-    most=10,
+    max_seeds=10,
 )
 
 
@@ -334,9 +334,9 @@ ONE_SLOT = Item(
     preset="racks",
     series=(
         Series(_PRINTED, "lp-rs-mde", {"lp": "augmented", "variant": "vanilla"}),
-        Series(_KEPT, "lp-rs-mde", {"lp": "augmented"}, beside=True),
-        Series("Algorithm 2, repaired", "lp-rs-mde", ours=True, beside=True),
-        Series("greedy", "greedy", ours=True, beside=True),
+        Series(_KEPT, "lp-rs-mde", {"lp": "augmented"}, main_only=True),
+        Series("Algorithm 2, repaired", "lp-rs-mde", ours=True, main_only=True),
+        Series("greedy", "greedy", ours=True, main_only=True),
         Series(_EXACT, "colgen", ours=True),
     ),
     axis=Axis("jobs", "jobs", _SLOT_JOBS),
@@ -360,7 +360,7 @@ ONE_SLOT = Item(
         ),
     ),
     panels=(lines(UTILITY), lines(RATIO)),
-    most=10,
+    max_seeds=10,
 )
 OVER_SLOTS = Item(
     id="figure-7-slots",
@@ -395,7 +395,7 @@ OVER_SLOTS = Item(
         ),
     ),
     panels=(bars(_SHARE), bars(RATIO)),
-    most=10,
+    max_seeds=10,
 )
 
 

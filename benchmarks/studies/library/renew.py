@@ -16,7 +16,7 @@ from typing import TextIO
 
 from schedgap.benchmarks.hunt.result import Hunted, write_found
 from schedgap.benchmarks.hunt.run import hunt
-from schedgap.benchmarks.library import SUFFIX, known
+from schedgap.benchmarks.library import SUFFIX, worst_instances
 from schedgap.catalogue.registry import all_problems, find_problem
 from schedgap.formulations.common.errors import InputError
 
@@ -54,7 +54,7 @@ def renew(
         A line for each heuristic.
     """
     lines = []
-    before = {key: one.ratio for key, one in known().items()}
+    before = {key: one.ratio for key, one in worst_instances().items()}
     given = dict(limit.split("=", 1) for limit in limits)
     for name in names or all_problems():
         problem = find_problem(name.partition("/")[0])

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from schedgap.benchmarks.importers import import_instance
 from schedgap.benchmarks.instances import make_instance
-from schedgap.benchmarks.library import known as worst_known
+from schedgap.benchmarks.library import worst_instances
 from schedgap.benchmarks.library.collection import Kind
 from schedgap.catalogue.registry import find_problem
 from schedgap.formulations.common.files import write_text
@@ -217,7 +217,7 @@ def sources(problem: str, logs: Path | None = None) -> Iterator[Source]:
         made = {"format": form, "file": Path(file).name, "settings": dict(options)}
         instance = import_instance(row, form, [logs / file], None, options)[0]
         yield Source(f"{problem}/{name}", "imported", made, instance, terms)
-    for (owner, method), worst in worst_known().items():
+    for (owner, method), worst in worst_instances().items():
         if owner == problem:
             made = {"hunt": f"{owner}/{method}", "ratio": plain_ratio(worst.ratio), "options": dict(worst.options)}
             name = Path(worst.file).stem

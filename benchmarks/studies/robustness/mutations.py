@@ -54,7 +54,7 @@ NETWORKS = {
 
 
 @dataclass(frozen=True)
-class Outcome:
+class CaseOutcome:
     """What became of a case: refused, worked on, or wrong; `detail` is the message."""
 
     kind: str
@@ -291,7 +291,7 @@ def warm() -> None:
         _certificate(name)
 
 
-def try_case(case: tuple[str, int], timed: bool = True) -> Outcome:
+def try_case(case: tuple[str, int], timed: bool = True) -> CaseOutcome:
     """One case: its kind and its seed; where its time is of interest, nothing is compiled in it."""
     if timed:
         warm()
@@ -311,7 +311,7 @@ def try_case(case: tuple[str, int], timed: bool = True) -> Outcome:
     took = time.process_time() - began
     if took > SECONDS and verdict in ("refused", "accepted"):
         verdict, detail = "hang", f"{took:.1f} processor seconds"
-    return Outcome(kind, seed, verdict, detail, took)
+    return CaseOutcome(kind, seed, verdict, detail, took)
 
 
 def cases(number: int, first: int = 0, kinds: tuple[str, ...] = tuple(KINDS)) -> Iterator[tuple[str, int]]:
@@ -333,14 +333,14 @@ def main() -> None:
     counts: Counter[tuple[str, str]] = Counter()
     longest: dict[str, float] = {}
 
-    def done(case: tuple[str, int], outcome: Outcome) -> None:
+    def done(case: tuple[str, int], outcome: CaseOutcome) -> None:
         counts[outcome.kind, outcome.verdict] += 1
         longest[outcome.kind] = max(longest.get(outcome.kind, 0.0), outcome.seconds)
         if outcome.wrong:
             print(f"{outcome.kind} {outcome.seed}: {outcome.verdict}\n{outcome.detail}", flush=True)
 
     def died(case: tuple[str, int], why: str, seconds: float) -> None:
-        done(case, Outcome(*case, "abort or hang", why, seconds))
+        done(case, CaseOutcome(*case, "abort or hang", why, seconds))
 
     from schedgap.benchmarks.studies.robustness.mutations import try_case as tried  # as its processes import it
 

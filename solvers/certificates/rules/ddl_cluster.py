@@ -62,7 +62,7 @@ def rows(instance: Mapping[str, Any], options: Mapping[str, Any], model: Any) ->
     jobs, n = data.jobs, len(data.jobs)
     arrival = [Fraction(job["arrival"]) for job in jobs]
     cutoff = Fraction(options["cutoff"])
-    model.most = cutoff
+    model.cutoff = cutoff
     latest = [arrival[j] + n * cutoff - sum(data.alone) + data.alone[j] for j in range(n)]
     if any(latest[j] < arrival[j] + data.alone[j] for j in range(n)):
         raise ValueError("the cutoff is below what jobs need alone")

@@ -55,13 +55,13 @@ class Grid:
     ----------
     placement : by job, its GPUs
     digits : a step is 10^-digits seconds
-    most : an upper bound on the sum of finish - arrival, in seconds: no better schedule lies beyond the windows
+    max_total : an upper bound on the sum of finish - arrival, in seconds: no better schedule lies beyond the windows
     """
 
     instance: DdlClusterInstance
     placement: tuple[tuple[Gpu, ...], ...]
     digits: int
-    most: float
+    max_total: float
 
     @classmethod
     def of(cls, instance: DdlClusterInstance, placement: Sequence[Sequence[Gpu]], most: float) -> Grid:
@@ -136,7 +136,7 @@ class Grid:
         All others take at least the time they take alone.
         """
         alone = alone_times(self.instance)
-        slack = exact(self.most * (1 + 1e-9)) - exact(sum(alone))
+        slack = exact(self.max_total * (1 + 1e-9)) - exact(sum(alone))
         return tuple(
             self.steps(exact(job.arrival) + exact(time * (1 + 1e-9)) + max(slack, Fraction(0)))
             for job, time in zip(self.instance.jobs, alone, strict=True)
@@ -257,7 +257,7 @@ class GridModel:
         else:
             self._add_contention()
             self._add_link_time()
-        most = grid.steps(Fraction(grid.most * (1 + 1e-9)) + sum(Fraction(job.arrival) for job in self.jobs))
+        most = grid.steps(Fraction(grid.max_total * (1 + 1e-9)) + sum(Fraction(job.arrival) for job in self.jobs))
         self.model.add(sum(self.finish) <= most + len(self.jobs))
         self.model.minimize(sum(self.finish))
 

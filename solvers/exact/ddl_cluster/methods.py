@@ -165,7 +165,7 @@ class _Stages:
             return None
         hint = self._points.get(grid.digits, hint)
         if best.objective is not None:
-            grid = replace(grid, most=min(grid.most, float(best.objective) * len(self.instance.jobs)))
+            grid = replace(grid, max_total=min(grid.max_total, float(best.objective) * len(self.instance.jobs)))
         model = GridModel(grid)
         model.hint(hint)
         if not self._search(model, grid):

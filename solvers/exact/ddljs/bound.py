@@ -97,9 +97,9 @@ def upper_bound(instance: DdljsInstance) -> float | None:
 def _bound(instance: DdljsInstance) -> float:
     reach = reaches(instance)
     each = list(zip(instance.jobs, reach, strict=True))
-    tops = [highest(job, own.most) for job, own in each]
+    tops = [highest(job, own.max_work) for job, own in each]
     rounded = EXPONENT * max(
-        (job.utility.steepness or 0.0) * max(job.efficiency * own.most, abs(job.utility.midpoint or 0.0))
+        (job.utility.steepness or 0.0) * max(job.efficiency * own.max_work, abs(job.utility.midpoint or 0.0))
         for job, own in each
     )
     best = math.fsum(tops) + math.fsum(map(abs, tops)) * (
@@ -108,7 +108,7 @@ def _bound(instance: DdljsInstance) -> float:
     blocks, users, prices = block_prices(instance)
     if prices is not None:
         proven = _certified(instance, blocks, users, prices)
-        falling = math.fsum(size(job, own.most) for job, own in each if not job.rising)
+        falling = math.fsum(size(job, own.max_work) for job, own in each if not job.rising)
         best = min(best, proven + (abs(proven) + falling) * (MARGIN + rounded))
     return 0.0 if all(job.utility.kind == "energy" for job in instance.jobs) else best + 1e-12
 
@@ -123,7 +123,7 @@ def block_prices(instance: DdljsInstance) -> tuple[Blocks, list[_User], Floats |
 
 def _blocks(instance: DdljsInstance, reach: tuple[Reach, ...]) -> Blocks:
     """Blocks end before arrivals; as many of them as the linear program's size allows."""
-    running = [job for job, own in zip(instance.jobs, reach, strict=True) if own.most]
+    running = [job for job, own in zip(instance.jobs, reach, strict=True) if own.max_work]
     used = tuple(dict.fromkeys(name for job in running for name, amount in job.demand.items() if amount))
     capacity, classes = _classes(instance, used)
     arrivals = sorted({job.arrival for job in running})
@@ -163,7 +163,7 @@ def _classes(instance: DdljsInstance, used: tuple[str, ...]) -> tuple[Floats, In
 def _users(instance: DdljsInstance, reach: tuple[Reach, ...], blocks: Blocks) -> list[_User]:
     found = []
     for job, own, caps in zip(instance.jobs, reach, instance.caps, strict=True):
-        if own.most:
+        if own.max_work:
             workers = np.zeros(len(blocks.capacity), dtype=np.int64)
             hosts = blocks.classes >= 0
             np.add.at(workers, blocks.classes[hosts], np.array(caps, dtype=np.int64)[hosts])
@@ -211,7 +211,7 @@ def _prices(blocks: Blocks, users: list[_User]) -> Floats | None:
     low = [-INFINITY] * len(right)
     n = 0
     for user in users:
-        at, worth = _envelope(user.job, user.reach.most)
+        at, worth = _envelope(user.job, user.reach.max_work)
         k, c = np.nonzero((user.slots[:, None] > 0) & (user.workers[None] > 0))
         x = n + np.arange(len(k), dtype=np.int64)
         costs.append(np.zeros(len(k)))
@@ -271,7 +271,7 @@ def _payoff(user: _User, unit: Floats) -> float:
     amounts, prices = amounts[some], prices[some]
     reached = np.concatenate([[0], np.cumsum(amounts)])
     paid = np.concatenate([[0.0], np.cumsum(amounts * prices)])
-    at = _points(min(user.reach.most, int(reached[-1])))
+    at = _points(min(user.reach.max_work, int(reached[-1])))
     cost = np.interp(at, reached, paid)
     worth = utility(user.job, at)
     if len(at) - 1 < at[-1]:  # steps of more than 1: the utility at the better end, the cost at the beginning

@@ -93,7 +93,7 @@ class WorkerNeighbourhoods(Neighbourhoods):
     def worth(self, i: int) -> Floats:
         """The utility of a job after 0, 1, ... worker-slots, up to what it can have."""
         if i not in self._worth:
-            self._worth[i] = utility(self.instance.jobs[i], np.arange(self.reach[i].most + 1))
+            self._worth[i] = utility(self.instance.jobs[i], np.arange(self.reach[i].max_work + 1))
         return self._worth[i]
 
     # -- what is freed ------------------------------------------------------------------------------------------
@@ -101,7 +101,7 @@ class WorkerNeighbourhoods(Neighbourhoods):
     def freed(self, kind: str, size: int, rng: np.random.Generator) -> Collection[int]:
         """Jobs that could gain from more worker-slots and jobs that have some, with as many slots as a model holds."""
         count, horizon = len(self.instance.jobs), self.instance.horizon
-        jobs = np.array([i for i in range(count) if self.reach[i].most])
+        jobs = np.array([i for i in range(count) if self.reach[i].max_work])
         if not len(jobs):
             return []
         size = max(2, min(size, len(jobs)))
@@ -225,7 +225,7 @@ class _Model:
             inside = sum(_size(there.rings[t], i) for t in slots)
             fixed = there.total[i] - inside
             own = [t for t in slots if t + 1 >= there.instance.jobs[i].arrival]
-            most = min(there.reach[i].most, fixed + there.reach[i].ring * len(own))
+            most = min(there.reach[i].max_work, fixed + there.reach[i].ring * len(own))
             for t in own:
                 self._x[i, t] = x = model.new_int_var(0, there.reach[i].ring, "")
                 model.add_hint(x, _size(there.rings[t], i))

@@ -40,18 +40,18 @@ MOST_UNITS = 8
 
 @dataclass(frozen=True)
 class Cut:
-    """``sum over rings of share[j, n on the server] y <= most``: a rounding or a clique cut.
+    """``sum over rings of share[j, n on the server] y <= limit``: a rounding or a clique cut.
 
     Attributes
     ----------
     server : the server
     share : (J, K + 1) floor(l_j n / d), or 1 for the members of the clique
-    most : k, or 1
+    limit : k, or 1
     """
 
     server: int
     share: Floats
-    most: int
+    limit: int
 
 
 def most_violated(server: int, capacity: float, demand: Floats, sizes: int, used: Floats) -> Cut | None:
@@ -285,7 +285,7 @@ class RingSubproblem:
         for cut in fresh:
             self._cuts_of.setdefault(cut.server, []).append(len(self.cuts))
             self.cuts.append(cut)
-            self.rows.append(RowBounds(upper=float(cut.most)))
+            self.rows.append(RowBounds(upper=float(cut.limit)))
         return len(fresh)
 
     def links_used(self, ring: Embedding) -> list[int]:

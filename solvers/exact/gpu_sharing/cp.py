@@ -67,7 +67,7 @@ class SharingModel:
     choices: Choices
     columns: Columns
     least: int
-    most: int | None
+    cutoff: int | None
     model: cp_model.CpModel = field(init=False)
 
     def __post_init__(self) -> None:
@@ -79,7 +79,7 @@ class SharingModel:
         self.active: dict[tuple[int, int], cp_model.IntVar] = {}
         self.mode: dict[tuple[int, int], cp_model.IntVar] = {}
         self.overlap: dict[tuple[int, int], cp_model.IntVar] = {}
-        self.beside: dict[tuple[int, int], list[tuple[int, cp_model.IntVar, cp_model.IntVar]]] = {}
+        self.partners: dict[tuple[int, int], list[tuple[int, cp_model.IntVar, cp_model.IntVar]]] = {}
         self.saved: dict[int, list[cp_model.IntVar]] = {}
         self._runs()
         for j, k in self.choices.pairs:
@@ -91,8 +91,8 @@ class SharingModel:
         total = cp_model.LinearExpr.weighted_sum(list(self.runs.values()), columns.cost.tolist())
         self.model.minimize(total)
         self.model.add(total >= self.least)
-        if self.most is not None:
-            self.model.add(total <= self.most)
+        if self.cutoff is not None:
+            self.model.add(total <= self.cutoff)
 
     def _runs(self) -> None:
         from ortools.sat.python import cp_model
@@ -145,8 +145,8 @@ class SharingModel:
                 model.add(now == 0).only_enforce_if(~both)
                 model.add(now <= most * both)
                 model.add(now <= count)
-            self.beside.setdefault((j, t), []).append((k, now, both))
-            self.beside.setdefault((k, t), []).append((j, now, both))
+            self.partners.setdefault((j, t), []).append((k, now, both))
+            self.partners.setdefault((k, t), []).append((j, now, both))
             self.saved.setdefault(t, []).append(now)
 
     def _capacity(self) -> None:
@@ -170,7 +170,7 @@ class SharingModel:
         weights: list[int] = []
         at_least: dict[float, list[cp_model.IntVar]] = {x: [] for x in own.levels}
         for t in range(1, self.instance.horizon + 1):
-            here = self.beside.get((j, t))
+            here = self.partners.get((j, t))
             if not here:
                 continue
             shared = cp_model.LinearExpr.sum([now for _, now, _ in here])

@@ -83,9 +83,9 @@ def potential(
     """One potential, with a first axis of length 1, from the prices of an LP of this instance or of a rest of it.
 
     Any prices >= 0 bound the rest of any schedule from below (Lagrange): a run of job j costs its JCT, and
-    ``G_j (idle - alone)`` in each slot, less ``unspent`` times the slots that it may lose, less ``beside`` for each GPU
-    that it could share with a job in a slot; a GPU shared by two jobs costs what its column of the LP does, no less
-    than 0, in each slot, and where both run already, without ``beside``, it may be less; N GPUs are worth ``idle`` in
+    ``G_j (idle - alone)`` in each slot, less ``unspent`` times the slots that it may lose, less ``unshared`` for each
+    GPU that it could share with a job in a slot; a GPU shared by two jobs costs what its column of the LP does, no less
+    than 0, in each slot, and where both run already, without ``unshared``, it may be less; N GPUs are worth ``idle`` in
     each slot. Where the LP has no column of a kind, ``alone = idle``, so that nothing costs less than 0 beside it.
 
     Returns
@@ -114,10 +114,10 @@ def potential(
     cost = cost + held[kind, columns.start + columns.slots - 1] - held[kind, columns.start - 1]
     jobs = len(tables.gpus)
     size = np.minimum(tables.gpus[job][:, None], tables.gpus)
-    beside = np.zeros((kinds, jobs, last + 3))
-    beside[:, :, 1 : known + 1] = bound.beside[:, :, :known] * size[:, :, None]
+    unshared = np.zeros((kinds, jobs, last + 3))
+    unshared[:, :, 1 : known + 1] = bound.unshared[:, :, :known] * size[:, :, None]
     owner, when, able = sharing
-    cost = cost - np.bincount(owner, (beside[kind[owner], :, when] * able).sum(axis=1), len(cost))
+    cost = cost - np.bincount(owner, (unshared[kind[owner], :, when] * able).sum(axis=1), len(cost))
     least_start = np.full((kinds, last + 3), np.inf)
     np.minimum.at(least_start, (kind, columns.start), cost)
     by_job = np.minimum.reduceat(least_start, first[:-1], axis=0)
@@ -126,14 +126,14 @@ def potential(
     shared = (alone - idle)[:, None, :] + alone[None, :, :] + (loss + loss.T)[:, :, None]
     shared[:, :, 0] = 0.0
     fixed = shared
-    shared = fixed + (beside / size[:, :, None])[:, job] + (beside / size[:, :, None])[:, job].transpose(1, 0, 2)
+    shared = fixed + (unshared / size[:, :, None])[:, job] + (unshared / size[:, :, None])[:, job].transpose(1, 0, 2)
     # Tolerances of the LP make some of them negative, very little: what that may come to is taken off.
     size = size[:, job]
     worth = worth + float((-np.minimum(shared, 0.0).sum(axis=2) * size)[tables.fits].sum()) + 1e-6
     pair = np.cumsum(np.maximum(shared, 0.0), axis=2)
     lower = np.cumsum(np.minimum(fixed, 0.0), axis=2)
     parts = (worth, held, unspent, least_wait, least_start, pair)
-    return Potentials(*(part[None] for part in (*parts, np.cumsum(fixed, axis=2), lower, np.cumsum(beside, axis=2))))
+    return Potentials(*(part[None] for part in (*parts, np.cumsum(fixed, axis=2), lower, np.cumsum(unshared, axis=2))))
 
 
 _JOBS = 40
@@ -280,7 +280,7 @@ class DynamicProgram:
         slack, loss = [columns.slack], losses(self.choices)
         for j, job in enumerate(self.instance.jobs):
             if (run >> j) & 1:
-                remaining, kind = float(states.left[i, j]), int(states.kind[i, j])
+                remaining, kind = float(states.remaining[i, j]), int(states.kind[i, j])
                 most = min(int(tables.latest[kind, states.start[i, j]]) - slot, math.ceil(remaining * tables.worst[j]))
                 slots = np.arange(max(1, math.ceil(remaining - NEAR)), max(1, most) + 1)
                 same, steps = np.ones_like(slots), kind - int(tables.first[j])

@@ -71,7 +71,7 @@ class ColumnBound:
     idle : (slots,) what a GPU that nobody holds, or a place beside a job that nobody takes, adds in slot 1, 2, ...
     alone : (kinds, slots) what a GPU of a kind adds that is not shared
     unspent : (kinds,) what a slot adds that a run may lose and does not
-    beside : (kinds, jobs, slots) what a GPU of a kind adds that could be shared with a job and is not
+    unshared : (kinds, jobs, slots) what a GPU of a kind adds that could be shared with a job and is not
     window : (kinds, 2) the first and the last slot of the kind's columns
     """
 
@@ -80,7 +80,7 @@ class ColumnBound:
     idle: Floats
     alone: Floats
     unspent: Floats
-    beside: Floats
+    unshared: Floats
     window: Ints
 
 

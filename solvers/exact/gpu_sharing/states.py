@@ -76,7 +76,7 @@ class States(NamedTuple):
     held_back : waiting jobs whose GPUs were free in the slot, as bits
     cost : sum of JCT of the jobs that are done
     bound, potential : the least cost of a schedule from here, and the potential that shows it
-    left, kind, start, end : by job, slots alone that are left, and what was decided
+    remaining, kind, start, end : by job, slots alone that are left, and what was decided
     shared : by pair (k < j at j (j - 1) / 2 + k), the GPUs that it shares or shared
     dead : another state stands for it, or it costs too much
     after, table : the next state with the same hash; the last state of each hash
@@ -88,7 +88,7 @@ class States(NamedTuple):
     cost: Ints
     bound: Floats
     potential: Ints
-    left: Floats
+    remaining: Floats
     kind: Shorts
     start: Shorts
     end: Shorts
@@ -109,7 +109,7 @@ class Node(NamedTuple):
     kind: Shorts
     start: Shorts
     end: Shorts
-    left: Floats
+    remaining: Floats
     alone: Ints
     before: Flags
     shared: Ints
@@ -192,7 +192,7 @@ def load(i: int, states: States, node: Node, tables: SlotTables) -> None:  # pra
     free = tables.total
     for j in range(n):
         node.kind[j], node.start[j], node.end[j] = states.kind[i, j], states.start[i, j], states.end[i, j]
-        node.left[j] = states.left[i, j]
+        node.remaining[j] = states.remaining[i, j]
         node.status[j] = DONE if (states.done[i] >> j) & 1 else RUNNING if (states.running[i] >> j) & 1 else WAITING
         node.before[j] = node.status[j] == RUNNING
         for k in range(j):
@@ -227,11 +227,11 @@ def ends(
 ) -> bool:  # pragma: no cover - compiled
     """The earliest last slots of the running jobs, if nothing starts, and the latest; False if one is too late."""
     n = len(node.status)
-    rest, slow = node.left.copy(), np.ones(n)
+    rest, slow = node.remaining.copy(), np.ones(n)
     active = 0
     for j in range(n):
         if node.status[j] == RUNNING:
-            slowest = slot + max(1, math.ceil(node.left[j] * tables.worst[j] + 1e-6))
+            slowest = slot + max(1, math.ceil(node.remaining[j] * tables.worst[j] + 1e-6))
             latest[j] = min(tables.latest[node.kind[j], node.start[j]], slowest)
             active |= 1 << j
     while active:
@@ -261,7 +261,7 @@ def least_cost(
     p: int, slot: int, node: Node, earliest: Ints, latest: Ints, tables: SlotTables, potentials: Potentials
 ) -> float:  # pragma: no cover - compiled
     """The least cost of a schedule from this node after `slot`, by a potential."""
-    status, kind, remaining, shared = node.status, node.kind, node.left, node.shared
+    status, kind, remaining, shared = node.status, node.kind, node.remaining, node.shared
     held, side, fixed, lower = potentials.held, potentials.side, potentials.fixed, potentials.lower
     n = len(status)
     value: float = node.counts[COST] - potentials.worth[p, slot + 1]
@@ -312,8 +312,8 @@ def keep(
             worse, better = states.cost[i] > node.counts[COST], states.cost[i] < node.counts[COST]
             for j in range(n):
                 if (running >> j) & 1:
-                    worse |= states.left[i, j] > node.left[j] + SAME or states.kind[i, j] < node.kind[j]
-                    better |= states.left[i, j] < node.left[j] - SAME or states.kind[i, j] > node.kind[j]
+                    worse |= states.remaining[i, j] > node.remaining[j] + SAME or states.kind[i, j] < node.kind[j]
+                    better |= states.remaining[i, j] < node.remaining[j] - SAME or states.kind[i, j] > node.kind[j]
                     for k in range(j):
                         if (running >> k) & 1 and states.shared[i, j * (j - 1) // 2 + k] != node.shared[j, k]:
                             worse = better = True
@@ -331,7 +331,7 @@ def keep(
     states.done[i], states.running[i], states.held_back[i] = done, running, held_back
     states.cost[i], states.bound[i], states.potential[i], states.dead[i] = node.counts[COST], value, p, False
     for j in range(n):
-        states.left[i, j], states.kind[i, j] = node.left[j], node.kind[j]
+        states.remaining[i, j], states.kind[i, j] = node.remaining[j], node.kind[j]
         states.start[i, j], states.end[i, j] = node.start[j], node.end[j]
         for k in range(j):
             states.shared[i, j * (j - 1) // 2 + k] = node.shared[j, k]
@@ -445,7 +445,7 @@ def _choose(
                 then = value[d] + potentials.least_start[p, q, slot] - wait[p, j, slot]
                 if then <= limit:
                     status[j], alone[j] = RUNNING, 0
-                    node.kind[j], node.start[j], node.left[j] = q, slot, tables.work[q]
+                    node.kind[j], node.start[j], node.remaining[j] = q, slot, tables.work[q]
                     d += 1
                     of_partner[d], place[d], choice[d], value[d] = True, w, 0, then
                     partner[d], need[d] = 0, tables.gpus[j]
@@ -485,7 +485,7 @@ def _choose(
         if o > 0:
             alone[k] += o - 1
         # They share at least until one of them could end alone.
-        together = slot - 1 + max(1, math.ceil(min(node.left[j], node.left[k]) - NEAR))
+        together = slot - 1 + max(1, math.ceil(min(node.remaining[j], node.remaining[k]) - NEAR))
         q, r = node.kind[j], node.kind[k]
         costs = potentials.pair[p, q, r, min(tables.last, together)] - potentials.pair[p, q, r, slot - 1]
         then = value[d] + o * costs
@@ -507,7 +507,7 @@ def _advance(
     after: States, found: Best,
 ) -> None:  # pragma: no cover - compiled  # fmt: skip
     """Let the running jobs run for a slot, and keep the state that follows if it may be part of something better."""
-    status, remaining, counts = node.status, node.left, node.counts
+    status, remaining, counts = node.status, node.remaining, node.counts
     n = len(status)
     before, cost = remaining.copy(), counts[COST]
     held_back = running = done = ended = 0

@@ -75,7 +75,7 @@ def block_bound(
     kinds = len(data.types)
     size = len(blocks.start)
     possible = [j for j in range(len(data.jobs)) if data.possible[j]]
-    trivial = sum(data.jobs[j].most for j in possible)
+    trivial = sum(data.jobs[j].max_utility for j in possible)
     rows = [RowBounds(upper=float(c) * float(n)) for n in blocks.length for c in data.capacity]
     master = Master(MAXIMISE, rows, [False] * len(possible))
     shares = {j: data.jobs[j].step / float(data.jobs[j].target) for j in possible}

@@ -119,7 +119,7 @@ class ListSearch:
             utility,
             data.capacity,
         )
-        self._mean = float(np.mean([job.most for job in jobs]))
+        self._mean = float(np.mean([job.max_utility for job in jobs]))
 
     def run(self, best: Incumbent, found: Callable[[Levels], None]) -> None:
         """Anneal in a share of what is left of the time or work.
@@ -165,7 +165,8 @@ class ListSearch:
         jobs, slowest = self.data.jobs, self._slowest
         orders = [
             np.argsort(
-                [-job.most / (max(1, job.workers) * max(1, job.min_slots) ** power) for job in jobs], kind="stable"
+                [-job.max_utility / (max(1, job.workers) * max(1, job.min_slots) ** power) for job in jobs],
+                kind="stable",
             )
             for power in (1.0, 0.5)
         ]
@@ -459,7 +460,7 @@ class ScheduleChoices(RuinAndRecreate[Schedule, Prices]):
     def order(self) -> list[int]:
         """The largest utility for a device-slot first."""
         jobs = self.scheduler.data.jobs
-        return [int(j) for j in np.argsort([-job.most / max(1, job.workers * job.min_slots) for job in jobs])]
+        return [int(j) for j in np.argsort([-job.max_utility / max(1, job.workers * job.min_slots) for job in jobs])]
 
     def complete(self, wanted: Iterable[tuple[int, Schedule]], prices: Prices) -> Choice[Schedule]:
         """Take the wanted schedules, then insert the other jobs at half the prices."""

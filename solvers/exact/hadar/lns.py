@@ -173,7 +173,7 @@ class WindowNeighbourhoods(Neighbourhoods):
             job = self.data.jobs[j]
             now = job.worth.at(max(self.levels[j])) if j in self.levels else 0.0
             if kind == "losing":
-                key[i] = now - job.most
+                key[i] = now - job.max_utility
             elif kind == "waiting":  # what it could gain at once, for each slot of a device
                 soon = max(window[0] + job.min_slots - 1, job.earliest)
                 key[i] = (now - job.worth.at(soon)) / (job.workers * job.min_slots)
@@ -270,7 +270,7 @@ class WindowNeighbourhoods(Neighbourhoods):
 
     def _gain(self, model: cp_model.CpModel, jobs: Sequence[_Job]) -> None:
         """Minimise what is lost against the best finish of each job, and ask for less than now."""
-        most = max(self.data.jobs[job.position].most for job in jobs)
+        most = max(self.data.jobs[job.position].max_utility for job in jobs)
         lost, now = [], 0
         for job in jobs:
             worth = self.data.jobs[job.position].worth

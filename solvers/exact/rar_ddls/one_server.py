@@ -180,7 +180,7 @@ def _pack_strip(incumbent: BestSchedule, options: Sequence[JobOptions], gpus: in
             slots = dict(zip(order, found, strict=True))
             incumbent.propose_schedule([slots[j] + 1 for j in range(len(work))], [{0: need} for need, _ in work])
             return
-        if search.nodes < search.most:
+        if search.nodes < search.max_nodes:
             incumbent.tighten(incumbent.lower + 1)
 
 
@@ -211,7 +211,7 @@ class _Strip:
     """
 
     def __init__(self, work: Sequence[tuple[int, int]], gpus: int, length: int, most: int) -> None:
-        self.work, self.gpus, self.length, self.most = work, gpus, length, most
+        self.work, self.gpus, self.length, self.max_nodes = work, gpus, length, most
         self.nodes = 0
 
     def run(self, incumbent: BestSchedule) -> list[int] | None:
@@ -224,8 +224,8 @@ class _Strip:
             chosen = next(node.choices, None)
             self.nodes += 1
             if self.nodes % 1024 == 0 and incumbent.finished():
-                self.nodes = self.most
-            if self.nodes >= self.most:
+                self.nodes = self.max_nodes
+            if self.nodes >= self.max_nodes:
                 return None
             if chosen is None:
                 stack.pop()

@@ -268,7 +268,7 @@ def _multisets(total: int, largest: int) -> Iterator[tuple[int, ...]]:
 
 
 def _ring(option: JobOptions) -> Ring:
-    return option.gpus, option.fewest, option.most, max(option.share)
+    return option.gpus, option.fewest, option.max_servers, max(option.share)
 
 
 def _splits(gang: int, fewest: int, most: int, largest: int) -> Iterator[tuple[int, ...]]:
