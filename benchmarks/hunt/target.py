@@ -57,7 +57,7 @@ class Target:
 
 
 @dataclass(frozen=True)
-class HuntedInstance:
+class Candidate:
     """An instance that was tried, and what came of it.
 
     Attributes
@@ -91,7 +91,7 @@ class HuntedInstance:
         return {name: finite_value(getattr(self, name)) for name in self.__dataclass_fields__}
 
     @classmethod
-    def from_dict(cls, data: Mapping[str, object]) -> HuntedInstance:
+    def from_dict(cls, data: Mapping[str, object]) -> Candidate:
         """What :meth:`to_dict` wrote."""
         return cls(**{name: _in(value) for name, value in data.items()})
 
@@ -183,7 +183,7 @@ class Judge:
 
     def __call__(
         self, data: Mapping[str, Json], options: Mapping[str, Json], at_least: float = 0.0
-    ) -> HuntedInstance | None:
+    ) -> Candidate | None:
         """What comes of an instance; None where it is not valid, nothing is proven, or the value is too low."""
         target = self.target
         if self.trying is not None:
@@ -196,7 +196,7 @@ class Judge:
         except InputError:
             return None
 
-        def judged() -> HuntedInstance | None:
+        def judged() -> Candidate | None:
             run = self._run(instance, options)
             if run is not None and run.cut:
                 return None
@@ -255,7 +255,7 @@ class Judge:
         options: Mapping[str, Any],
         run: Result | None,
         at_least: float,
-    ) -> HuntedInstance | None:
+    ) -> Candidate | None:
         sense = self.target.problem.sense
         if run is None or run.objective is None:
             return None
@@ -267,7 +267,7 @@ class Judge:
         value = ratio(run.objective, optimum, sense)
         if optimum is None or value is None or value < at_least:
             return None
-        return HuntedInstance(data, options, value, run.objective, optimum)
+        return Candidate(data, options, value, run.objective, optimum)
 
     def _claim(
         self,
@@ -277,7 +277,7 @@ class Judge:
         options: Mapping[str, Any],
         run: Result | None,
         at_least: float,
-    ) -> HuntedInstance | None:
+    ) -> Candidate | None:
         method = self.target.method
         full = {} if method is None else full_settings(method, options)
         objective, info = (None, {}) if run is None else (run.objective, run.info)
@@ -306,9 +306,7 @@ class Judge:
         value = judged.tightness or 0.0  # 0 <= 0 is no near miss
         if value < at_least:
             return None
-        return HuntedInstance(
-            data, options, value, objective, optimum, judged.left, judged.right, judged.reason, refuted
-        )
+        return Candidate(data, options, value, objective, optimum, judged.left, judged.right, judged.reason, refuted)
 
     def _optimum(self, instance: Instance, run: Result | None) -> float | None:
         """The proven optimum, or None."""
