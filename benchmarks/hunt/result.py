@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from schedgap.benchmarks.hunt.target import SEED, Candidate, Target, finite_value
+from schedgap.benchmarks.hunt.target import SEED, Probe, Target, finite_value
 from schedgap.benchmarks.records import plain
 from schedgap.benchmarks.text import fixed, nearest, number
 from schedgap.formulations.common.files import write_text
@@ -34,8 +34,8 @@ class Hunted:
     """
 
     target: Target
-    found: Candidate | None
-    smallest: Candidate | None
+    found: Probe | None
+    smallest: Probe | None
     evaluations: int
     folder: Path
     finished: bool = True
@@ -43,7 +43,7 @@ class Hunted:
     lost: tuple[str, ...] = ()
 
     @property
-    def worst(self) -> Candidate | None:
+    def worst(self) -> Probe | None:
         """The shrunk instance; the one that was found where it is not shrunk."""
         return self.smallest or self.found
 
@@ -53,7 +53,7 @@ class Hunted:
         return None if self.largest is None else self.largest.value
 
     @property
-    def largest(self) -> Candidate | None:
+    def largest(self) -> Probe | None:
         """The instance that shows it."""
         both = [found for found in (self.found, self.smallest) if found is not None]
         return max(both, key=lambda found: found.value, default=None)
@@ -92,7 +92,7 @@ def lost_line(lost: Sequence[str]) -> list[str]:
     return [f"  lost       {len(lost)} instances without a feasible solution, the first: {lost[0]}"]
 
 
-def summary(target: Target, found: Candidate) -> str:
+def summary(target: Target, found: Probe) -> str:
     """What was found, in a few words."""
     problem = target.problem
     if target.guarantee is None:
@@ -115,7 +115,7 @@ def shape(data: Mapping[str, object]) -> str:
     return ", ".join(reversed(parts))
 
 
-def command(target: Target, found: Candidate, path: Path) -> str:
+def command(target: Target, found: Probe, path: Path) -> str:
     """The command line that repeats it."""
     exact = target.problem.default_method(target.problem.instance_class.parse(dict(found.data)))
     methods = [exact.id, *([target.method.id] if target.method is not None else [])]
@@ -123,7 +123,7 @@ def command(target: Target, found: Candidate, path: Path) -> str:
     return f"schedgap compare {path} --methods {','.join(methods)}" + (f" --set{settings}" if settings else "")
 
 
-def write_found(path: Path, target: Target, found: Candidate, note: str = "found by schedgap hunt") -> None:
+def write_found(path: Path, target: Target, found: Probe, note: str = "found by schedgap hunt") -> None:
     """The instance as ``solve`` and ``compare`` read it; what it shows stands in keys that they ignore."""
     data = dict(found.data)
     claim = target.guarantee

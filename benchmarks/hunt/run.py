@@ -18,7 +18,7 @@ from schedgap.benchmarks.hunt.fields import EVALUATIONS, Limits, parse_limits
 from schedgap.benchmarks.hunt.result import FOUND, WORST, Hunted, summary, write_found
 from schedgap.benchmarks.hunt.shrink import shrunk
 from schedgap.benchmarks.hunt.starts import Starts, starts_of
-from schedgap.benchmarks.hunt.target import Candidate, Judge, Target, find_target
+from schedgap.benchmarks.hunt.target import Judge, Probe, Target, find_target
 from schedgap.benchmarks.hunt.work import DISAGREEMENTS, FILE, Done, Journal, Stretch, Walked, Work, do_work, kept
 from schedgap.benchmarks.sweep.cluster import check_cluster, own_folder, pool_of
 from schedgap.benchmarks.sweep.pool import Pool
@@ -58,9 +58,9 @@ class _Hunt:
     goal: float | None
     starts: Starts
     began: float
-    best: Candidate | None = None
+    best: Probe | None = None
     finished: bool = False
-    smallest: Candidate | None = None
+    smallest: Probe | None = None
     shrinking: Shrinking | None = None
     walks: dict[tuple[int, int], Walked] = field(default_factory=dict)
     cut: list[Walked] = field(default_factory=list)
@@ -76,7 +76,7 @@ class _Hunt:
     def evaluations(self) -> int:
         return sum(walked.evaluations for walked in self.all_walks)
 
-    def take(self, found: Candidate | None) -> None:
+    def take(self, found: Probe | None) -> None:
         """Remember `found` where it is the worst so far, and write it."""
         if found is not None and (self.best is None or found.key < self.best.key):
             self.best = found
@@ -86,11 +86,11 @@ class _Hunt:
         """Everything that the journal holds."""
         for line in self.journal.lines():
             if line.get("kind") == "found":
-                self.take(Candidate.from_dict(line["found"]))
+                self.take(Probe.from_dict(line["found"]))
             elif line.get("kind") == "shrinks":
-                self.shrinking = Shrinking(self.best, Candidate.from_dict(line["found"]))
+                self.shrinking = Shrinking(self.best, Probe.from_dict(line["found"]))
             elif line.get("kind") == "shrunk":
-                step = Candidate.from_dict(line["found"])
+                step = Probe.from_dict(line["found"])
                 if self.shrinking is None:  # an earlier version did not say what it began with
                     self.shrinking = Shrinking(self.best, step)
                 else:
@@ -133,7 +133,7 @@ class _Hunt:
             self._round(number, STEPS if most is None else max(1, min(STEPS, -(-(most - tried) // ISLANDS))))
             number += 1
 
-    def _reached(self, found: Candidate) -> bool:
+    def _reached(self, found: Probe) -> bool:
         return found.value == float("inf") or (self.goal is not None and found.value >= self.goal)
 
     def _late(self) -> bool:
@@ -161,7 +161,7 @@ class _Hunt:
             self.take(walked.best)
         self.pool.run(work, self._collect, self._died, self.deadline, partial(_tick, self.bar))
 
-    def _start(self, number: int, island: int, elite: tuple[Candidate, ...]) -> Candidate | None:
+    def _start(self, number: int, island: int, elite: tuple[Probe, ...]) -> Probe | None:
         """Where an island goes on: where it stood, one of the best, or nowhere (it begins anew)."""
         if island < ISLANDS // 2 or not elite:
             before = self.walks.get((number - 1, island))
@@ -219,7 +219,7 @@ class _Hunt:
         steps = deque(shrinking.steps)
         self.smallest = shrinking.steps[-1] if shrinking.steps else shrinking.start
 
-        def tried(data: Mapping[str, Any]) -> Candidate | None:
+        def tried(data: Mapping[str, Any]) -> Probe | None:
             if steps:
                 return steps.popleft() if steps[0].data == data else None
             if self.shrink_until is not None and self.pool.clock() >= self.shrink_until:
@@ -227,7 +227,7 @@ class _Hunt:
             found = judge(data, best.options, least)
             return found if found is not None and (found.refuted or not claim) else None
 
-        def tell(found: Candidate) -> None:
+        def tell(found: Probe) -> None:
             if not any(found is step for step in shrinking.steps):
                 self.smallest = found
                 self.journal.add({"kind": "shrunk", "found": found.to_dict()})
@@ -244,9 +244,9 @@ class _Hunt:
 class Shrinking:
     """The worst instance of the hunt when shrinking began, what it began with, and every step that was accepted."""
 
-    worst: Candidate | None
-    start: Candidate
-    steps: list[Candidate] = field(default_factory=list)
+    worst: Probe | None
+    start: Probe
+    steps: list[Probe] = field(default_factory=list)
 
 
 class _Late(Exception):

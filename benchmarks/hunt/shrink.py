@@ -17,21 +17,21 @@ from schedgap.benchmarks.hunt.fields import (
     value_at,
     with_number,
 )
-from schedgap.benchmarks.hunt.target import Candidate
+from schedgap.benchmarks.hunt.target import Probe
 from schedgap.formulations.common.instance import Json
 
-Tried = Callable[[Mapping[str, Json]], "Candidate | None"]
+Tried = Callable[[Mapping[str, Json]], "Probe | None"]
 """Evaluates an instance; None where it no longer shows what it should."""
 
 
 def shrunk(
-    found: Candidate,
+    found: Probe,
     space: Space,
     tried: Tried,
-    tell: Callable[[Candidate], None] = lambda _: None,
+    tell: Callable[[Probe], None] = lambda _: None,
     measure: Size | None = None,
     more: Sequence[Stage] = (),
-) -> Candidate:
+) -> Probe:
     """Make an instance smaller and its numbers rounder for as long as `tried` accepts the result.
 
     Greedy, and deterministic: one entry removed at a time, all numbers of one pattern at once, single numbers,
@@ -60,13 +60,8 @@ Size = Callable[[Mapping[str, Json], Space], tuple[float, ...]]
 
 
 def _through(
-    found: Candidate,
-    stage: Stage,
-    space: Space,
-    tried: Tried,
-    tell: Callable[[Candidate], None],
-    measure: Size,
-) -> Candidate:
+    found: Probe, stage: Stage, space: Space, tried: Tried, tell: Callable[[Probe], None], measure: Size
+) -> Probe:
     """Take every step of a stage that is accepted; after each the steps that are left are made anew."""
     current, refused = found, 0
     while True:

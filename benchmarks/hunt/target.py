@@ -57,7 +57,7 @@ class Target:
 
 
 @dataclass(frozen=True)
-class Candidate:
+class Probe:
     """An instance that was tried, and what came of it.
 
     Attributes
@@ -91,7 +91,7 @@ class Candidate:
         return {name: finite_value(getattr(self, name)) for name in self.__dataclass_fields__}
 
     @classmethod
-    def from_dict(cls, data: Mapping[str, object]) -> Candidate:
+    def from_dict(cls, data: Mapping[str, object]) -> Probe:
         """What :meth:`to_dict` wrote."""
         return cls(**{name: _in(value) for name, value in data.items()})
 
@@ -181,9 +181,7 @@ class Judge:
     deadline: float | None = None
     clock: Callable[[], float] = time.monotonic
 
-    def __call__(
-        self, data: Mapping[str, Json], options: Mapping[str, Json], at_least: float = 0.0
-    ) -> Candidate | None:
+    def __call__(self, data: Mapping[str, Json], options: Mapping[str, Json], at_least: float = 0.0) -> Probe | None:
         """What comes of an instance; None where it is not valid, nothing is proven, or the value is too low."""
         target = self.target
         if self.trying is not None:
@@ -196,7 +194,7 @@ class Judge:
         except InputError:
             return None
 
-        def judged() -> Candidate | None:
+        def judged() -> Probe | None:
             run = self._run(instance, options)
             if run is not None and run.cut:
                 return None
@@ -255,7 +253,7 @@ class Judge:
         options: Mapping[str, Any],
         run: Result | None,
         at_least: float,
-    ) -> Candidate | None:
+    ) -> Probe | None:
         sense = self.target.problem.sense
         if run is None or run.objective is None:
             return None
@@ -267,7 +265,7 @@ class Judge:
         value = ratio(run.objective, optimum, sense)
         if optimum is None or value is None or value < at_least:
             return None
-        return Candidate(data, options, value, run.objective, optimum)
+        return Probe(data, options, value, run.objective, optimum)
 
     def _claim(
         self,
@@ -277,7 +275,7 @@ class Judge:
         options: Mapping[str, Any],
         run: Result | None,
         at_least: float,
-    ) -> Candidate | None:
+    ) -> Probe | None:
         method = self.target.method
         full = {} if method is None else full_settings(method, options)
         objective, info = (None, {}) if run is None else (run.objective, run.info)
@@ -306,7 +304,7 @@ class Judge:
         value = judged.tightness or 0.0  # 0 <= 0 is no near miss
         if value < at_least:
             return None
-        return Candidate(data, options, value, objective, optimum, judged.left, judged.right, judged.reason, refuted)
+        return Probe(data, options, value, objective, optimum, judged.left, judged.right, judged.reason, refuted)
 
     def _optimum(self, instance: Instance, run: Result | None) -> float | None:
         """The proven optimum, or None."""

@@ -16,7 +16,7 @@ import numpy as np
 
 from schedgap.benchmarks.hunt.mutate import mutated
 from schedgap.benchmarks.hunt.starts import Starts
-from schedgap.benchmarks.hunt.target import Candidate, Judge, Target
+from schedgap.benchmarks.hunt.target import Judge, Probe, Target
 from schedgap.benchmarks.sweep.store import StoreError
 from schedgap.benchmarks.sweep.warm import warm_once
 from schedgap.catalogue.method import one_line
@@ -123,8 +123,8 @@ class Stretch:
     round: int
     island: int
     steps: int
-    start: Candidate | None
-    partners: tuple[Candidate, ...] = ()
+    start: Probe | None
+    partners: tuple[Probe, ...] = ()
     deadline: float | None = None
     clock: Callable[[], float] = time.monotonic
 
@@ -142,8 +142,8 @@ class Walked:
     defects, lost : what the judge met with
     """
 
-    current: Candidate | None
-    best: Candidate | None
+    current: Probe | None
+    best: Probe | None
     evaluations: int
     cut: bool = False
     defects: tuple[str, ...] = ()
@@ -162,17 +162,13 @@ class Walked:
     @classmethod
     def from_dict(cls, data: Mapping[str, Json]) -> Walked:
         """What :meth:`to_dict` wrote."""
-        found = {name: None if data[name] is None else Candidate.from_dict(data[name]) for name in ("current", "best")}
+        found = {name: None if data[name] is None else Probe.from_dict(data[name]) for name in ("current", "best")}
         lines = (tuple(data["defects"]), tuple(data.get("lost", ())))
         return cls(found["current"], found["best"], int(data["evaluations"]), False, *lines)
 
 
 def walk(
-    stretch: Stretch,
-    judge: Judge,
-    starts: Starts,
-    goal: float | None,
-    tell: Callable[[Candidate], None] = lambda _: None,
+    stretch: Stretch, judge: Judge, starts: Starts, goal: float | None, tell: Callable[[Probe], None] = lambda _: None
 ) -> Walked:
     """Search from one start.
 
@@ -282,7 +278,7 @@ def do_work(work: Work) -> Done:
     stretch = work.stretch
     judge = Judge(work.target, work.work, folder, trying=work.trying, deadline=stretch.deadline, clock=stretch.clock)
 
-    def tell(found: Candidate) -> None:
+    def tell(found: Probe) -> None:
         journal.add({"kind": "found", "found": found.to_dict()})
 
     try:

@@ -26,7 +26,7 @@ from schedgap.benchmarks.hunt.family.search import variants
 from schedgap.benchmarks.hunt.fields import fitted as cut
 from schedgap.benchmarks.hunt.fields import parse_limits
 from schedgap.benchmarks.hunt.starts import starts_of
-from schedgap.benchmarks.hunt.target import Candidate, Judge, find_target
+from schedgap.benchmarks.hunt.target import Judge, Probe, find_target
 from schedgap.benchmarks.hunt.work import walk as walk_of
 from schedgap.cli.main import main
 from schedgap.formulations.common.errors import InputError
@@ -130,14 +130,14 @@ def test_a_line_through_two_sizes_settles_what_one_leaves_open() -> None:
         jobs = [{"id": f"j{k}", "demand": k + 2, "budget": budget} for k, budget in enumerate(budgets)]
         return {"horizon": n, "jobs": jobs}
 
-    def tried(data: Any) -> Candidate | None:
+    def tried(data: Any) -> Probe | None:
         """A job has to be run once, and cannot be run twice."""
         good = all(job["demand"] == k + 2 and 0 <= job["budget"] - k - 2 < k + 2 for k, job in enumerate(data["jobs"]))
-        return Candidate(data, {}, 1.5) if good and data["horizon"] == len(data["jobs"]) + 1 else None
+        return Probe(data, {}, 1.5) if good and data["horizon"] == len(data["jobs"]) + 1 else None
 
     kept = {2: member(2, [3]), 3: member(3, [3, 3])}
     assert not any(tried(one(4)) for one in fitted({n: [data] for n, data in kept.items()}, 1))
-    around = {n: [data, *(o.data for o in variants(Candidate(data, {}, 1.5), tried))] for n, data in kept.items()}
+    around = {n: [data, *(o.data for o in variants(Probe(data, {}, 1.5), tried))] for n, data in kept.items()}
     assert any(all(tried(one(n)) for n in range(2, 9)) for one in fitted(around, 1))
 
 

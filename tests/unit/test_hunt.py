@@ -36,7 +36,7 @@ from schedgap.benchmarks.hunt.result import FOUND, WORST, Hunted, command
 from schedgap.benchmarks.hunt.run import hunt
 from schedgap.benchmarks.hunt.shrink import roughness, shrunk, size
 from schedgap.benchmarks.hunt.starts import starts_of
-from schedgap.benchmarks.hunt.target import Candidate, Judge, find_target
+from schedgap.benchmarks.hunt.target import Judge, Probe, find_target
 from schedgap.benchmarks.hunt.work import FILE, Journal
 from schedgap.benchmarks.instances import workload_of
 from schedgap.catalogue.registry import all_problems, load_instance
@@ -474,11 +474,11 @@ def test_shrinking_keeps_what_it_is_told_to_keep() -> None:
     space = Space(schema, {}, {})
     start = {"problem": "toy", "machines": 7, "jobs": [13, 8, 9, 27, 41], "limit": 1000}
 
-    def tried(data: Any) -> Candidate | None:
-        return Candidate(data, {}, 1.0) if max(data["jobs"]) >= 9 and data["machines"] >= 2 else None
+    def tried(data: Any) -> Probe | None:
+        return Probe(data, {}, 1.0) if max(data["jobs"]) >= 9 and data["machines"] >= 2 else None
 
-    steps: list[Candidate] = []
-    small = shrunk(Candidate(start, {}, 1.0), space, tried, steps.append)
+    steps: list[Probe] = []
+    small = shrunk(Probe(start, {}, 1.0), space, tried, steps.append)
     assert small.data["jobs"] == [9] and small.data["machines"] == 2
     sizes = [size(step.data, space) for step in steps]
     assert all(a > b for a, b in itertools.pairwise(sizes))

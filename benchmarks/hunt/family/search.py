@@ -31,7 +31,7 @@ from schedgap.benchmarks.hunt.result import Hunted, amount
 from schedgap.benchmarks.hunt.run import MOST_DEFECTS
 from schedgap.benchmarks.hunt.shrink import Tried, lowered, roughness, shrunk
 from schedgap.benchmarks.hunt.starts import Starts, starts_of
-from schedgap.benchmarks.hunt.target import Candidate, Judge, Target, entries
+from schedgap.benchmarks.hunt.target import Judge, Probe, Target, entries
 from schedgap.benchmarks.hunt.work import DISAGREEMENTS, FILE, Journal
 from schedgap.benchmarks.instances import workload_of
 from schedgap.benchmarks.sweep.progress import Progress
@@ -75,9 +75,7 @@ def irregular(data: Mapping[str, Json], space: Space) -> tuple[float, ...]:
     return length + len(distinct), entries, round(rough, 9)
 
 
-def made_regular(
-    found: Candidate, space: Space, tried: Tried, rng: np.random.Generator, steps: int = STEPS
-) -> Candidate:
+def made_regular(found: Probe, space: Space, tried: Tried, rng: np.random.Generator, steps: int = STEPS) -> Probe:
     """The same value, or more, in fewer runs, fewer entries, rounder numbers.
 
     Random changes first, which may add entries (a run is completed), then the shrinking of every hunt.
@@ -97,11 +95,9 @@ def made_regular(
     return shrunk(current, space, tried, measure=irregular, more=(lowered,))
 
 
-def plateau(
-    found: Candidate, space: Space, tried: Tried, rng: np.random.Generator, steps: int = PLATEAU
-) -> list[Candidate]:
+def plateau(found: Probe, space: Space, tried: Tried, rng: np.random.Generator, steps: int = PLATEAU) -> list[Probe]:
     """Other instances of the same value with no more entries, met on a random walk."""
-    met: dict[str, Candidate] = {}
+    met: dict[str, Probe] = {}
     current, most = found, entries(found.data)
     for _ in range(steps):
         changed = mutated(current.data, space, rng, current.data)
@@ -122,7 +118,7 @@ MOST_TRIED = 250
 """Instances tried around one."""
 
 
-def variants(found: Candidate, tried: Tried) -> list[Candidate]:
+def variants(found: Probe, tried: Tried) -> list[Probe]:
     """Instances of the same runs and value, in which one or two numbers of a run, or of the rest, are one more or less.
 
     A budget of 3 for a demand of 2 may be one that grows with the demand or one that stays: at this size nothing tells,
@@ -132,7 +128,7 @@ def variants(found: Candidate, tried: Tried) -> list[Candidate]:
     ----------
     tried : evaluates an instance; None where the value is lower than it has to be
     """
-    met: dict[str, Candidate] = {}
+    met: dict[str, Probe] = {}
     seen: set[str] = set()
     for form in forms_of(found.data)[:MOST_CONTINUED]:
         single = [change for change in _singles(form) if _take(form, [change], tried, met, seen)]
@@ -152,7 +148,7 @@ def _singles(form: Form) -> Iterator[Change]:
             yield from ((k, change) for change in CHANGES)
 
 
-def _take(form: Form, changes: Sequence[Change], tried: Tried, met: dict[str, Candidate], seen: set[str]) -> bool:
+def _take(form: Form, changes: Sequence[Change], tried: Tried, met: dict[str, Probe], seen: set[str]) -> bool:
     """Whether the form with these changes writes an instance that is accepted; `met` and `seen` learn it."""
     added = dict(changes)
     values = [None if v is None else fraction(v) + added.get(k, 0) for k, v in enumerate(numbers_of(form))]
@@ -205,12 +201,12 @@ class Search:
     folder: Path
     bar: Progress
     hunted: Callable[[int, Starts, Mapping[str, Json]], Hunted]
-    found: dict[int, list[Candidate]] = field(default_factory=dict)
+    found: dict[int, list[Probe]] = field(default_factory=dict)
     worst: dict[int, float] = field(default_factory=dict)
-    others: list[Candidate] = field(default_factory=list)
-    parents: dict[tuple[Json, ...], Candidate] = field(default_factory=dict)
+    others: list[Probe] = field(default_factory=list)
+    parents: dict[tuple[Json, ...], Probe] = field(default_factory=dict)
     spaces: dict[int, Space] = field(default_factory=dict)
-    alike: dict[int, list[Candidate]] = field(default_factory=dict)
+    alike: dict[int, list[Probe]] = field(default_factory=dict)
     paired: list[Generator] = field(default_factory=list)
     defects: list[str] = field(default_factory=list)
     lost: list[str] = field(default_factory=list)
@@ -219,9 +215,7 @@ class Search:
         """Evaluates instances; what faults is told in the end."""
         return Judge(self.target, work, self.folder / DISAGREEMENTS, self.defects, self.lost)
 
-    def tried(
-        self, judge: Judge, data: Mapping[str, Json], options: Mapping[str, Json], least: float
-    ) -> Candidate | None:
+    def tried(self, judge: Judge, data: Mapping[str, Json], options: Mapping[str, Json], least: float) -> Probe | None:
         """An instance evaluated; after many defects no more are."""
         return None if len(self.defects) >= MOST_DEFECTS else judge(data, options, least)
 
@@ -246,7 +240,7 @@ class Search:
         before = [found.data for m in sorted(self.found)[-1:] for found in self.found[m][:KEPT]]
         fixed = {self.parameter, *(key for key, most in space.lengths.items() if most == 1)}
         with self.bar.at_work(f"n = {n}: trying what n = {n - 1} suggests"):
-            tries: list[tuple[Mapping[str, Json], Candidate | None]] = [(data, None) for data in built]
+            tries: list[tuple[Mapping[str, Json], Probe | None]] = [(data, None) for data in built]
             tries += [
                 (data, one) for one in self.found.get(n - 1, [])[:GUESSED] for data in continued(one.data, n - 1, fixed)
             ]
@@ -262,7 +256,7 @@ class Search:
         self.defects += made.defects
         self.lost += made.lost
         journal = Journal(made.folder / FILE).lines()
-        lines = [Candidate.from_dict(line["found"]) for line in journal if line.get("kind") == "found"]
+        lines = [Probe.from_dict(line["found"]) for line in journal if line.get("kind") == "found"]
         every = sorted({one.key: one for one in (*extra, *lines)}.values(), key=lambda one: one.key)
         if not every:
             self.bar.say(f"family: n = {n}: no instance counts")
@@ -294,7 +288,7 @@ class Search:
             f"the worst of them {amount(extra[0].value if extra else None)}"
         )
 
-    def _pairs(self, n: int, judge: Judge, options: Mapping[str, Json]) -> list[tuple[Generator, Candidate]]:
+    def _pairs(self, n: int, judge: Judge, options: Mapping[str, Json]) -> list[tuple[Generator, Probe]]:
         """Generators that are lines through two regular instances of the two sizes before, and are worst at n."""
         sizes = [m for m in (n - 2, n - 1) if m in self.found]
         if len(sizes) < 2:
@@ -302,7 +296,7 @@ class Search:
         for m in sizes:
             if m not in self.alike:
                 self.alike[m] = self._alike(m, judge, options)
-        best: list[tuple[Generator, Candidate]] = []
+        best: list[tuple[Generator, Probe]] = []
         least = 1.0
         for one in fitted({m: [found.data for found in self.alike[m]] for m in sizes}, 1)[:PAIRS]:
             data = _built(one, n)
@@ -314,12 +308,12 @@ class Search:
                 least = max(least, found.value)
         return [(one, found) for one, found in best if found.value >= least * (1 - SAME)]
 
-    def _alike(self, m: int, judge: Judge, options: Mapping[str, Json]) -> list[Candidate]:
+    def _alike(self, m: int, judge: Judge, options: Mapping[str, Json]) -> list[Probe]:
         """Regular instances of size m and its ratio: around the most regular ones, and what n = m + 1 is made of."""
         every, space = self.found[m], self.spaces[m]
         least = every[0].value * (1 - SAME)
 
-        def tried(data: Mapping[str, Json]) -> Candidate | None:
+        def tried(data: Mapping[str, Json]) -> Probe | None:
             return self.tried(judge, data, options, least) if _within(data, space) else None
 
         chosen = list({one.key: one for one in (*every[:GUESSED], *every[-GUESSED:])}.values())
@@ -383,13 +377,10 @@ class Search:
         return data is not None and any(_plain(found.data) == _plain(data) for found in every)
 
     def _good(
-        self,
-        judge: Judge,
-        options: Mapping[str, Json],
-        tries: Sequence[tuple[Mapping[str, Json], Candidate | None]],
-    ) -> list[Candidate]:
+        self, judge: Judge, options: Mapping[str, Json], tries: Sequence[tuple[Mapping[str, Json], Probe | None]]
+    ) -> list[Probe]:
         """The best of some instances, the worst for the heuristic first; `parents` learns what they were made of."""
-        best: dict[str, Candidate] = {}
+        best: dict[str, Probe] = {}
         seen: set[str] = set()
         least = 1.0
         for data, parent in tries:

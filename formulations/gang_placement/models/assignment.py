@@ -112,7 +112,7 @@ def build_assignment(
     -----
     O(pods' groups x nodes x devices) variables. Source: ours.
     """
-    return _AssignmentBuilder(instance, tighten, goal, held).model()
+    return _ModelBuilder(instance, tighten, goal, held).model()
 
 
 def assignment_nonzeros(instance: GangPlacementInstance) -> int:
@@ -123,7 +123,7 @@ def assignment_nonzeros(instance: GangPlacementInstance) -> int:
     return groups * len(instance.nodes) * kinds + len(instance.nodes) * widest * 3
 
 
-class _AssignmentBuilder:
+class _ModelBuilder:
     """One model under construction."""
 
     def __init__(self, instance: GangPlacementInstance, tighten: bool, goal: int | None, held: Sequence[int]) -> None:
