@@ -50,6 +50,7 @@ RULES = {
     "ddl-cluster": "ddl_cluster",
     "g-vne": "ring_prices",
     "ddljs": "ring_prices",
+    "gang-placement": "gang_placement",
 }
 """The file of ``rules/`` that knows a problem."""
 GROUP = "schedgap.certificates"

@@ -217,12 +217,76 @@ def _ddljs(instance: Mapping[str, Any]) -> None:
                 reject(f"instance.jobs[{j}].utility: {name} belongs to kind {kind}")
 
 
+def _gang_placement(instance: Mapping[str, Any]) -> None:
+    levels = [*(instance.get("levels") or []), "node"]
+    if len(set(levels)) != len(levels):
+        reject("instance.levels: must be different, and none of them node")
+    free = {node["id"]: list(node.get("gpus") or []) for node in instance["nodes"]}
+    for n, node in enumerate(instance["nodes"]):
+        if len(node.get("domain") or []) != len(levels) - 1:
+            reject(f"instance.nodes[{n}].domain: must have a label for each level")
+    for r, pod in enumerate(instance.get("running") or []):
+        there = free.get(pod["node"], [])
+        for device, part in (pod.get("devices") or {}).items():
+            if (
+                pod["node"] not in free
+                or not device.isdigit()
+                or device != str(int(device))
+                or int(device) >= len(there)
+            ):
+                reject(f"instance.running[{r}]: there is no such device")
+            there[int(device)] += part
+            if there[int(device)] > 1000:
+                reject(f"instance.running[{r}].devices.{device}: more than the device has")
+        parts = list((pod.get("devices") or {}).values())
+        several = len(parts) > 1 and any(part != 1000 for part in parts)
+        if pod["node"] not in free or (pod.get("movable") and pod.get("move_price") is not None and several):
+            reject(f"instance.running[{r}]: is on no node, or has parts of several devices and may be moved")
+    queues = {queue["id"]: queue for queue in instance.get("queues") or []}
+    for name, queue in queues.items():
+        if not set(queue.get("borrow") or {}) <= set(queue.get("quota") or {}):
+            reject(f"instance.queues.{name[:60]}: borrows what its quota does not name")
+    for g, gang in enumerate(instance["gangs"]):
+        if any(gang.get(name) is not None and gang[name] not in levels for name in ("required", "preferred")):
+            reject(f"instance.gangs[{g}]: there is no such level")
+        if (gang.get("queue") is not None and gang["queue"] not in queues) or (gang.get("least") or 1) > sum(
+            group["count"] for group in gang["pods"]
+        ):
+            reject(f"instance.gangs[{g}]: there is no such queue, or least is more than its pods")
+
+
+def _gpu(value: Any, place: str) -> None:
+    whole(0)(value, place)
+    if value > 1000 and value % 1000:
+        reject(f"{place}: must be 0, 1 to 999 or a multiple of 1000")
+
+
+def _others(value: Any, place: str) -> None:
+    table(whole(0))(value, place)
+    if "gpu" in value:
+        reject(f"{place}.gpu: GPUs are not a resource by name")
+
+
+def _different(*names: str) -> Rule:
+    def rule(value: Any, place: str) -> None:
+        several(choice(*names))(value, place)
+        if len(set(value)) != len(value):
+            reject(f"{place}: one is there twice")
+
+    return rule
+
+
 COUNT, FROM_ZERO, POSITIVE = whole(1), number(0), number(0, open_low=True)
 SERVER = record({"id": text, "gpus": COUNT})
 LINK = record({"latency": optional(FROM_ZERO), "seconds_per_unit": POSITIVE, "contention_penalty": optional(FROM_ZERO)})
 NODES = {
     "servers": several(record({"id": text, "resources": table(FROM_ZERO)}), ids=True),
     "links": several(record({"from": text, "to": text, "bandwidth": FROM_ZERO}), least=0),
+}
+SHAPE = {
+    "gpu": optional(_gpu),
+    "request": optional(_others),
+    "selector": optional(record({"labels": optional(table(text)), "models": optional(several(text, least=0))})),
 }
 RING = {"id": text, "demand": table(FROM_ZERO), "bandwidth": FROM_ZERO}
 
@@ -319,6 +383,59 @@ PROBLEMS: dict[str, tuple[dict[str, Rule], Callable[[Mapping[str, Any]], None] |
             ),
         },
         _ddl_cluster,
+    ),
+    "gang-placement": (
+        {
+            "levels": optional(several(text, least=0)),
+            "nodes": several(
+                record(
+                    {"id": text, "domain": optional(several(text, least=0)), "gpu_model": optional(text)}
+                    | {"gpus": optional(several(whole(0, 1000), least=0)), "free": optional(_others)}
+                    | {"labels": optional(table(lambda value, place: None if value == "" else text(value, place)))}
+                ),
+                ids=True,
+            ),
+            "running": optional(
+                several(
+                    record(
+                        {
+                            "id": text,
+                            "node": text,
+                            "devices": optional(table(whole(1, 1000))),
+                            "movable": optional(flag),
+                        }
+                        | {key: SHAPE[key] for key in ("request", "selector")}
+                        | dict.fromkeys(("price", "move_price"), optional(FROM_ZERO))
+                    ),
+                    ids=True,
+                    least=0,
+                )
+            ),
+            "queues": optional(
+                several(
+                    record(
+                        {"id": text, "cohort": optional(text)}
+                        | dict.fromkeys(("quota", "borrow"), optional(table(whole(0))))
+                    ),
+                    ids=True,
+                    least=0,
+                )
+            ),
+            "gangs": several(
+                record(
+                    {"id": text, "pods": several(record({"count": COUNT} | SHAPE)), "weight": optional(POSITIVE)}
+                    | {"priority": optional(whole(-(10**9))), "arrival": optional(FROM_ZERO)}
+                    | dict.fromkeys(("queue", "required", "preferred"), optional(text))
+                    | dict.fromkeys(("per_node", "least"), optional(COUNT))
+                ),
+                ids=True,
+                least=0,
+            ),
+            "objectives": optional(_different("weight", "topology", "fragmentation", "moves")),
+            "flat": optional(flag),
+            "shapes": optional(several(record(SHAPE | {"share": POSITIVE}))),
+        },
+        _gang_placement,
     ),
     "g-vne": (NODES | {"jobs": several(record(RING | {"utility": several(number())}), ids=True)}, _network),
     "ddljs": (

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
 from schedgap.formulations.common.instance import Instance, Solution
 from schedgap.solvers.certificates import checker, vipr
 from schedgap.solvers.certificates.checker import Verdict
-from schedgap.solvers.certificates.linear import Model, Rejected
+from schedgap.solvers.certificates.linear import Box, Model, Narrower, Rejected
 from schedgap.solvers.certificates.narrowing import NarrowedTree
 from schedgap.solvers.certificates.tree import Node, Tree, Unproven
 from schedgap.solvers.result import NO_DEADLINE, Deadline
@@ -134,6 +134,8 @@ def _way(instance: Instance, given: dict[str, Any], value: Fraction | None) -> t
         return "prices", {}, _prices(instance)
     if problem == "comm-contention":
         return "orders", {}, _orders(given)
+    if problem == "gang-placement":
+        return "rows", {}, _digits
     return "rows", {"cutoff": str(value)} if problem == "ddl-cluster" else {}, _tree
 
 
@@ -148,6 +150,46 @@ def _tree(model: Model, value: Fraction | None, effort: Effort) -> tuple[Fractio
         return model.sense * min(target, tree.proven if tree.proven is not None else target), node
     kind = NarrowedTree if all(model.whole) else Tree
     return value, kind(model, target, effort.deadline, effort.leaves).grow()
+
+
+def _digits(model: Model, value: Fraction | None, effort: Effort) -> tuple[Fraction | None, Node]:
+    """Component by component: with those before it as they are, none has more of the next one."""
+    assert value is not None  # to place nothing is always feasible
+    digits, left = [], int(value)
+    for name in sorted((name for name in model.names if name.startswith("digit[")), key=lambda name: int(name[6:-1])):
+        worth = int(abs(model.cost[model.index[name]]))
+        digits.append((name, left // worth))
+        left %= worth
+    node: Node = {"bound": {}}
+    for k, (name, digit) in reversed(list(enumerate(digits))):
+        if digit > 0:
+            node = {"split": name, "at": digit - 1, "low": {"bound": {}}, "high": node}
+        if digit < model.high[model.index[name]]:
+            held: Box = {other: (own, own) for other, own in digits[:k]}
+            above = _nothing_above(model, held, name, digit, effort)
+            node = {"split": name, "at": digit, "low": node, "high": above}
+    return value, node
+
+
+def _nothing_above(model: Model, held: Box, name: str, digit: int, effort: Effort) -> Node:
+    """A proof, by a tree that has the one digit as its objective, that its box is empty above a value of the digit."""
+    box = Narrower(model).narrow({**held, name: (digit + 1, int(model.high[model.index[name]]))})
+    if box is None:
+        return {"narrow": {}}
+    part = replace(model, low=list(model.low), high=list(model.high), cost=[Fraction(0)] * len(model.cost))
+    part.cost[model.index[name]] = part.step = Fraction(1)
+    part.cost[model.index[name]] *= -1
+    for variable, (low, high) in box.items():
+        if variable != name:
+            part.low[model.index[variable]], part.high[model.index[variable]] = Fraction(low), Fraction(high)
+    return {"narrow": _emptied(Tree(part, Fraction(-digit), effort.deadline, effort.leaves).branched())}
+
+
+def _emptied(node: Node) -> Node:
+    """A tree of bounds as a tree of empty boxes: what bounds a digit leaves nothing where the digit is more."""
+    if "split" in node:
+        return {**node, "low": _emptied(node["low"]), "high": _emptied(node["high"])}
+    return {"infeasible": node["bound"]} if "bound" in node else node
 
 
 def _prices(instance: Any) -> Grow:

@@ -99,6 +99,16 @@ class Tree:
                 return {"infeasible": {name: GRID if row.right > 0 else -GRID}}
         return self._fixed()
 
+    def branched(self) -> Node:
+        """The tree by splits alone, without what reduced costs fix.
+
+        Raises
+        ------
+        Unproven
+            It does not close.
+        """
+        return self._node({}, 0)
+
     def _fixed(self) -> Node:
         """The tree, below what the reduced costs of the root fix."""
         found = self._solve({}) if self.target is not None else None
