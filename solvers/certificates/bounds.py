@@ -13,6 +13,7 @@ from schedgap.formulations.ddl_cluster.bounds import Resource, shares
 from schedgap.formulations.ddl_cluster.instance import DdlClusterInstance
 from schedgap.formulations.ddljs.instance import DdljsInstance
 from schedgap.formulations.g_vne.instance import GVneInstance
+from schedgap.formulations.gang_placement.instance import GangPlacementInstance
 from schedgap.formulations.gpu_sharing.instance import GpuSharingInstance
 from schedgap.formulations.gpu_sharing.modes import impossible
 from schedgap.formulations.hadar.instance import HadarInstance
@@ -27,6 +28,7 @@ from schedgap.solvers.certificates.tree import Unproven
 from schedgap.solvers.exact.ddl_cluster.bound import priced as on_gpus
 from schedgap.solvers.exact.ddljs.bound import block_prices
 from schedgap.solvers.exact.g_vne.bound import priced_bound
+from schedgap.solvers.exact.gang_placement.merged import node_prices
 from schedgap.solvers.exact.gpu_sharing.bound import priced
 from schedgap.solvers.exact.hadar.bound import LARGE, MANY, MEDIUM, ORDINARY, block_bound
 from schedgap.solvers.exact.hadar.event_prices import event_prices
@@ -99,6 +101,8 @@ def _leaves(instance: Instance, given: dict[str, Any]) -> Iterator[Leaf]:
         found = on_gpus(instance)
         prices = np.rint(found.prices * GRID).astype(np.int64).tolist()
         yield "machines", {}, {"fineness": found.fineness, "edges": found.edges.tolist(), "prices": prices}
+    elif isinstance(instance, GangPlacementInstance):
+        yield "prices", {}, node_prices(instance)
     elif given["problem"] == "comm-contention":
         yield "srpt", {}, {}
     else:

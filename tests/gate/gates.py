@@ -187,7 +187,7 @@ GATES: dict[str, Gate] = {
     "gang-placement": Gate(
         _gangs,
         solve_staged,
-        _sets("programs", "bound + programs"),
+        _sets("programs", "bound + programs", "merged nodes", "bound + merged nodes"),
         frozenset({"programs"}),
         1,
         0.0,

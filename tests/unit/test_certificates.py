@@ -50,9 +50,9 @@ STANDARD = {
     "schedgap.solvers.certificates.rules.comm_orders", "rules.comm_orders",
     "schedgap.solvers.certificates.rules.pausing", "rules.pausing",
 }  # fmt: skip
-PROBLEMS = ["rar-ddls", "hadar", "gpu-sharing", "comm-contention", "ddl-cluster", "g-vne", "ddljs"]
+PROBLEMS = ["rar-ddls", "hadar", "gpu-sharing", "comm-contention", "ddl-cluster", "g-vne", "ddljs", "gang-placement"]
 SEEDS = {"gpu-sharing": 0, "ddl-cluster": 2}
-FORMS = {"rar-ddls": "rows", "gpu-sharing": "rows", "g-vne": "rows", "ddljs": "rows"}
+FORMS = {"rar-ddls": "rows", "gpu-sharing": "rows", "g-vne": "rows", "ddljs": "rows", "gang-placement": "rows"}
 
 
 @pytest.fixture(scope="module")
@@ -327,6 +327,7 @@ BOUNDS: dict[str, dict[str, Any]] = {
     "ddl-cluster": {"preset": "paper"},
     "g-vne": {"preset": "fat-tree"},
     "ddljs": {"preset": "figure-7"},
+    "gang-placement": {"preset": "large"},
 }
 
 
@@ -339,7 +340,7 @@ def test_bounds_at_paper_scale(problem: str) -> None:
     assert bound is not None and float(bound) == pytest.approx(shown, rel=1e-8)
 
 
-@pytest.mark.parametrize("problem", ["gpu-sharing", "g-vne", "ddljs", "hadar"])
+@pytest.mark.parametrize("problem", ["gpu-sharing", "g-vne", "ddljs", "hadar", "gang-placement"])
 def test_all_prices_bound_the_optimum(problem: str) -> None:
     """Prices that somebody else chose prove less, and nothing false."""
     rng = random.Random(problem)

@@ -19,7 +19,7 @@ from schedgap.solvers.certificates.linear import Model, Rejected
 from schedgap.solvers.certificates.make import plain
 
 FOLDER = Path(__file__).parents[1] / "data" / "attack"
-PROBLEMS = ["rar-ddls", "hadar", "gpu-sharing", "comm-contention", "ddl-cluster", "g-vne", "ddljs"]
+PROBLEMS = ["rar-ddls", "hadar", "gpu-sharing", "comm-contention", "ddl-cluster", "g-vne", "ddljs", "gang-placement"]
 Change = Callable[[dict[str, Any]], object]
 
 
@@ -39,6 +39,20 @@ def twice(name: str) -> Change:
 
 
 FORGED: list[tuple[str, Change, str]] = [
+    ("gang-placement", at("nodes", 0, "gpus", value=[1001]), "gpus"),
+    ("gang-placement", at("nodes", 0, "domain", value=[]), "domain"),
+    ("gang-placement", at("nodes", 0, "free", value={"gpu": 1}), "free.gpu"),
+    ("gang-placement", at("levels", value=["node"]), "levels"),
+    ("gang-placement", at("gangs", 0, "weight", value=-1), "weight"),
+    ("gang-placement", at("gangs", 0, "pods", 0, "gpu", value=1500), "multiple of 1000"),
+    ("gang-placement", at("gangs", 0, "pods", 0, "count", value=0), "count"),
+    ("gang-placement", at("gangs", 0, "required", value="row"), "no such level"),
+    ("gang-placement", at("gangs", 0, "least", value=10**6), "least"),
+    ("gang-placement", at("running", value=[{"id": "r", "node": "n0", "devices": {"0": 1000}}]), "devices"),
+    ("gang-placement", at("running", value=[{"id": "r", "node": "nowhere"}]), "is on no node"),
+    ("gang-placement", at("queues", 0, "borrow", value={"cpu": 1}), "borrows"),
+    ("gang-placement", at("objectives", value=["weight", "weight"]), "twice"),
+    ("gang-placement", twice("gangs"), "is there twice"),
     ("hadar", at("jobs", 0, "arrival", value=10**6), "arrival"),
     ("hadar", at("jobs", 0, "utility", "weight", value=-1), "weight"),
     ("hadar", at("jobs", 0, "workers", value=0), "workers"),

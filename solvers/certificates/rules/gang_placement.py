@@ -541,8 +541,8 @@ def point(instance: Thing, solution: Any, options: Thing) -> dict[str, Any]:
         if seat is None:
             found[f"ended[{r}]"] = 1
         else:
-            shape = {**pod, "gpu": sum((pod.get("devices") or {}).values())}
-            put(f"moved[{r}", shape, told.place[seat["node"]], seat.get("devices") or [])
+            own = {**pod, "gpu": sum((pod.get("devices") or {}).values())}
+            put(f"moved[{r}", own, told.place[seat["node"]], seat.get("devices") or [])
     for g, gang in enumerate(told.gangs):
         pods = solution["placement"].get(gang["id"]) or []
         found[f"placed[{g}]"] = int(bool(pods))

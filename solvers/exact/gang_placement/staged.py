@@ -10,12 +10,16 @@ from pydantic import Field
 
 from schedgap.formulations.common.check import CheckReport
 from schedgap.formulations.common.instance import Solution
+from schedgap.formulations.common.numbers import MAXIMISE
 from schedgap.formulations.gang_placement.check import check
 from schedgap.formulations.gang_placement.instance import GangPlacementInstance, GangPlacementSolution
 from schedgap.formulations.gang_placement.models.assignment import assignment_nonzeros, build_assignment
+from schedgap.formulations.gang_placement.models.merged import solvable
 from schedgap.formulations.gang_placement.scale import components, encode
+from schedgap.solvers.engines.answer import rounded_bound
 from schedgap.solvers.engines.declarative import solve_declarative
 from schedgap.solvers.exact.gang_placement.bound import upper_bound
+from schedgap.solvers.exact.gang_placement.merged import solve_merged
 from schedgap.solvers.incumbent import Incumbent
 from schedgap.solvers.result import Proof, Result, SolveOptions, Status
 
@@ -65,10 +69,12 @@ class _Stages:
                 self.best.propose(start, "start")
         if self.best.stage("bound"):
             self.best.tighten(upper_bound(self.instance))
-        self.best.stage("programs")
-        for goal in range(len(self.entries)):
-            if self.best.finished() or not self._stage(goal):
-                break
+        if self.best.stage("merged nodes"):
+            while len(self.held) < solvable(self.instance) and not self.best.finished() and self._merged():
+                pass
+        if self.best.stage("programs"):
+            while len(self.held) < len(self.entries) and not self.best.finished() and self._stage(len(self.held)):
+                pass
         if len(self.held) == len(self.entries):
             self.best.tighten(encode(self.instance, self.held))
         return self._result()
@@ -79,6 +85,23 @@ class _Stages:
     def _digits(self, report: CheckReport) -> list[int]:
         values = map(Fraction, report.details["components"].values())
         return [entry.digit(value) for entry, value in zip(self.entries, values, strict=True)]
+
+    def _merged(self) -> bool:
+        """The next component with equal nodes merged; whether a decision meets the relaxation's bound."""
+        answer, decision = solve_merged(self.instance, self.held, self.engine, self.options)
+        if decision is not None:
+            self.best.propose(decision, "merged nodes")
+        if answer.doubt or answer.bound is None:
+            return False
+        bound = int(rounded_bound(answer.bound, MAXIMISE))
+        self._tighten([*self.held, bound])
+        solution = self.best.solution
+        assert solution is not None
+        digits = self._digits(self._check(solution))[: len(self.held) + 1]
+        if digits != [*self.held, bound]:
+            return False
+        self.held.append(bound)
+        return True
 
     def _stage(self, goal: int) -> bool:
         """Solve one component with those before it held; whether it is proven."""

@@ -1,0 +1,333 @@
+"""A small relaxation of gang-placement : equal nodes are one class, and equal pods of all gangs are one kind.
+
+A gang has modes: a domain that all its pods lie in, or the whole cluster. Which pods of a kind lie in which class is
+said for all gangs together; that every domain holds what the gangs bound to it need is enough to hand them out, because
+domains are nested. Every decision is a point; a point is a decision where each class packs what it got, which devices
+whose sizes divide each other do.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import NamedTuple
+
+import pulp
+
+from schedgap.formulations.common.declarative import DeclarativeModel
+from schedgap.formulations.common.layout import Layout, RowFamily, Term, VariableFamily
+from schedgap.formulations.common.numbers import MAXIMISE, exact
+from schedgap.formulations.gang_placement.instance import WHOLE, Domain, Gang, GangPlacementInstance, Group, Shape
+from schedgap.formulations.gang_placement.scale import Component, capacities, components, held_by
+
+KINDS = ("weight", "pods", "split")
+"""Components that it knows."""
+VARIABLES = {
+    "mode": VariableFamily("gang, mode", "1 where the gang is placed so"),
+    "count": VariableFamily("gang, mode, group", "pods of the group, where a part of the gang may be placed"),
+    "kind": VariableFamily(
+        "kind, class", "pods of the kind on nodes of the class, those on one node with others left out"
+    ),
+}
+ROWS = {
+    "once": RowFamily("(1)", "sum_m mode[g,m] <= 1"),
+    "least": RowFamily("(1)", "sum_k count[g,m,k] >= least mode[g,m]"),
+    "most": RowFamily("(1)", "count[g,m,k] <= count mode[g,m]"),
+    "devices": RowFamily("(2)", "sum floor(devices / s) pods <= nodes floor(entirely free / s), for each size s"),
+    "parts": RowFamily("(2)", "sum gpu pods <= what is free of the class"),
+    "resource": RowFamily("(3)", "sum request pods <= the class's"),
+    "inside": RowFamily("(5)", "pods of the kind in the domain >= those of gangs bound to domains in it"),
+    "all": RowFamily("(5)", "pods of the kind = those of all gangs"),
+    "queue": RowFamily("(7)", "use of the queue or cohort <= its limit"),
+    "held": RowFamily("", "a component that was solved before is as good as then"),
+    "equal_gangs": RowFamily("", "of equal gangs the first are placed", tightening=True),
+}
+
+
+class Mode(NamedTuple):
+    """How a gang is placed: all pods in `domain` (``()`` is the whole cluster), or on one node of the class `node`."""
+
+    domain: Domain
+    node: int | None
+    split: bool
+
+
+@dataclass
+class Classes:
+    """Nodes and pods that are alike.
+
+    Attributes
+    ----------
+    nodes : by class, positions of its nodes
+    kinds : by shape without its count, its number
+    room : by kind and class, pods that one node holds alone
+    """
+
+    instance: GangPlacementInstance
+    nodes: list[list[int]] = field(default_factory=list)
+    kinds: dict[Shape, int] = field(default_factory=dict)
+    room: list[list[int]] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        found: dict[object, list[int]] = {}
+        self.capacity = capacities(self.instance)
+        self.leaving: dict[int, Counter[str]] = defaultdict(Counter)
+        for pod in self.instance.running if self.instance.with_moves else ():
+            if pod.movable:
+                self.leaving[self.instance.node_index[pod.node]].update(pod.request)
+        for n, node in enumerate(self.instance.nodes):
+            free = tuple(sorted((name, self.free(n, name)) for name in {*node.free, *self.leaving[n]}))
+            key = (node.domain, tuple(sorted(self.capacity[n])), node.gpu_model, node.labels, free)
+            found.setdefault(key, []).append(n)
+        self.nodes = list(found.values())
+        for gang in self.instance.gangs:
+            for group in gang.pods:
+                self.kinds.setdefault(shape_of(group), len(self.kinds))
+        self.room = [[self._room(shape, nodes[0]) for nodes in self.nodes] for shape in self.kinds]
+
+    def free(self, n: int, resource: str) -> int:
+        """Of a resource of a node, with what may leave gone."""
+        return self.instance.nodes[n].free.get(resource, 0) + self.leaving[n][resource]
+
+    def _room(self, shape: Shape, n: int) -> int:
+        if not shape.selector.takes(self.instance.nodes[n]):
+            return 0
+        asked = [self.free(n, name) // amount for name, amount in shape.request.items() if amount]
+        return min([held_by(self.capacity[n], shape), *asked])
+
+    def entirely(self, c: int) -> int:
+        """Devices of one node of the class that are entirely free."""
+        return sum(part == WHOLE for part in self.capacity[self.nodes[c][0]])
+
+    def domain(self, c: int, depth: int) -> Domain:
+        """Of the nodes of a class, by at most the labels of the levels."""
+        return self.instance.nodes[self.nodes[c][0]].domain[:depth]
+
+    def modes(self, gang: Gang, with_split: bool) -> Iterator[Mode]:
+        """Where a gang may lie."""
+        deepest = len(self.instance.levels) + 1
+        required = self.instance.depth(gang.required)
+        preferred = self.instance.depth(gang.preferred) if with_split else 0
+        for depth in {required, max(required, preferred)}:
+            split = depth < preferred
+            if depth == deepest:
+                for c in range(len(self.nodes)):
+                    if self._holds(gang, [c], 1):
+                        yield Mode(self.domain(c, deepest), c, split)
+                continue
+            members: dict[Domain, list[int]] = defaultdict(list)
+            for c in range(len(self.nodes)):
+                members[self.domain(c, depth)].append(c)
+            for domain, classes in members.items():
+                if self._holds(gang, classes, 0):
+                    yield Mode(domain, None, split)
+
+    def _holds(self, gang: Gang, classes: Sequence[int], nodes: int) -> bool:
+        """Whether classes (`nodes` of each, 0: all) hold the fewest pods of a gang, each group alone."""
+        left = gang.fewest
+        if nodes and gang.per_node is not None and left > gang.per_node:
+            return False
+        for group in gang.pods:
+            asked = min(left, group.count)
+            left -= asked
+            room = self.room[self.kinds[shape_of(group)]]
+            each = gang.per_node or asked
+            if sum((nodes or len(self.nodes[c])) * min(room[c], each) for c in classes) < asked:
+                return False
+        return True
+
+
+def shape_of(group: Group) -> Shape:
+    """A group without its count."""
+    return Shape(gpu=group.gpu, request=group.request, selector=group.selector)
+
+
+@dataclass
+class Merged:
+    """The model with its parts.
+
+    Attributes
+    ----------
+    entries : components, the last one the objective, the others held at these digits
+    modes : of each gang, in the order of the variables
+    pods : by gang, mode and group, how many pods there are as (coefficient, variable)
+    """
+
+    instance: GangPlacementInstance
+    entries: Sequence[Component]
+    held: Sequence[int] = ()
+
+    def __post_init__(self) -> None:
+        self.classes = Classes(self.instance)
+        name = self.entries[-1].name
+        self.layout = Layout(pulp.LpProblem("gang_placement", pulp.LpMaximize), VARIABLES, ROWS, name)
+        self.modes: list[list[Mode]] = []
+        self.mode: dict[tuple[int, int], pulp.LpVariable] = {}
+        self.pods: dict[tuple[int, int, int], Term] = {}
+        self.kind: dict[tuple[int, int], pulp.LpVariable] = {}
+        self.rows: dict[str, tuple[int, int]] = {}
+        self._gangs()
+        self._kinds()
+        self._capacity()
+        self._queues()
+        self._objective()
+
+    def model(self) -> DeclarativeModel:
+        """For an engine; its points are no decisions."""
+        return DeclarativeModel(
+            self.layout.problem, lambda _: {}, MAXIMISE, objective_is_integral=True, layout=self.layout, abstract=True
+        )
+
+    def _gangs(self) -> None:
+        alike: dict[Gang, int] = {}
+        with_split = any(entry.kind == "split" for entry in self.entries)
+        for g, gang in enumerate(self.instance.gangs):
+            self.modes.append(list(self.classes.modes(gang, with_split)))
+            for m in range(len(self.modes[g])):
+                self.mode[g, m] = self.layout.variable("mode", g, m)
+                for k, group in enumerate(gang.pods):
+                    self.pods[g, m, k] = (self.mode[g, m], float(group.count))
+                    if gang.fewest < gang.size:
+                        some = self.layout.variable("count", g, m, k, high=group.count)
+                        self.pods[g, m, k] = (some, 1.0)
+                        self.layout.row("most", (g, m, k), [(some, 1.0), (self.mode[g, m], -group.count)], "<=", 0)
+                if gang.fewest < gang.size:
+                    every = [self.pods[g, m, k] for k in range(len(gang.pods))]
+                    self.layout.row("least", (g, m), [*every, (self.mode[g, m], -gang.fewest)], ">=", 0)
+            if len(self.modes[g]) > 1:
+                self.layout.row("once", (g,), self._placed(g), "<=", 1)
+            kind = gang.model_copy(update={"id": "", "arrival": 0.0})
+            if kind in alike and self.modes[g]:
+                others = [(variable, -1.0) for variable, _ in self._placed(alike[kind])]
+                self.layout.row("equal_gangs", (g,), [*self._placed(g), *others], "<=", 0)
+            alike[kind] = g
+
+    def _placed(self, g: int) -> list[Term]:
+        return [(self.mode[g, m], 1.0) for m in range(len(self.modes[g]))]
+
+    def _kinds(self) -> None:
+        """Pods by kind and class, at least as many in each domain as gangs need there."""
+        wanted: dict[tuple[int, Domain], list[Term]] = defaultdict(list)
+        for (g, m, k), (variable, count) in self.pods.items():
+            mode = self.modes[g][m]
+            if mode.node is None:
+                kind = self.classes.kinds[shape_of(self.instance.gangs[g].pods[k])]
+                for depth in range(len(mode.domain) + 1):
+                    wanted[kind, mode.domain[:depth]].append((variable, -count))
+        for j, rooms in enumerate(self.classes.room):
+            if (j, ()) in wanted:
+                for c, room in enumerate(rooms):
+                    if room:
+                        self.kind[j, c] = self.layout.variable("kind", j, c, high=room * len(self.classes.nodes[c]))
+        for (j, domain), needs in wanted.items():
+            there: list[Term] = [
+                (variable, 1.0)
+                for (kind, c), variable in self.kind.items()
+                if kind == j and self.classes.domain(c, len(domain)) == domain
+            ]
+            family, relation = ("inside", ">=") if domain else ("all", "==")
+            self.layout.row(family, (j, *domain), [*there, *needs], relation, 0)
+
+    def _capacity(self) -> None:
+        shapes = list(self.classes.kinds)
+        here: dict[int, list[tuple[Term, list[tuple[Shape, int]]]]] = defaultdict(list)
+        for (j, c), variable in self.kind.items():
+            here[c].append(((variable, 1.0), [(shapes[j], 1)]))
+        for (g, m), variable in self.mode.items():
+            node, gang = self.modes[g][m].node, self.instance.gangs[g]
+            if node is None:
+                continue
+            if gang.fewest == gang.size:  # on one node together
+                here[node].append(((variable, 1.0), [(group, group.count) for group in gang.pods]))
+            else:
+                here[node] += [(self.pods[g, m, k], [(group, 1)]) for k, group in enumerate(gang.pods)]
+        for c, items in here.items():
+            self._class(c, items)
+
+    def _class(self, c: int, items: Sequence[tuple[Term, list[tuple[Shape, int]]]]) -> None:
+        """Items on a class: each a term and the pods that it stands for."""
+        many = len(self.classes.nodes[c])
+        devices = [(v, a, sum(shape.devices * count for shape, count in pods)) for (v, a), pods in items]
+        for size in sorted({1, *(whole for _, _, whole in devices)} - {0}):
+            terms: list[Term] = [(v, a * (whole // size)) for v, a, whole in devices if whole >= size]
+            if terms:
+                self.rows[self._row("devices", c, size, terms, many * (self.classes.entirely(c) // size))] = (c, size)
+        if any(0 < shape.gpu < WHOLE for _, pods in items for shape, _ in pods):
+            parts = [(v, a * sum(shape.gpu * count for shape, count in pods)) for (v, a), pods in items]
+            free = many * sum(self.classes.capacity[self.classes.nodes[c][0]])
+            self.rows[self._row("parts", c, 0, [(v, a) for v, a in parts if a], free)] = (c, 0)
+        names = {name for _, pods in items for shape, _ in pods for name, amount in shape.request.items() if amount}
+        for name in sorted(names):
+            asked = [(v, a * sum(shape.request.get(name, 0) * n for shape, n in pods)) for (v, a), pods in items]
+            free = many * self.classes.free(self.classes.nodes[c][0], name)
+            self._row("resource", c, name, [(v, a) for v, a in asked if a], free)
+
+    def _row(self, family: str, c: int, what: str | int, terms: Sequence[Term], right: int) -> str:
+        self.layout.row(family, (c, what), terms, "<=", right)
+        return self.layout.rows[family][-1]
+
+    def _queues(self) -> None:
+        cohorts: dict[str, list[int]] = defaultdict(list)
+        queues = self.instance.queues
+        for q, queue in enumerate(queues):
+            if queue.cohort is not None:
+                cohorts[queue.cohort].append(q)
+            for resource, amount in queue.quota.items():
+                if queue.cohort is None or resource in queue.borrow:
+                    most = amount + (queue.borrow.get(resource, 0) if queue.cohort is not None else 0)
+                    self._limit((queue.id, resource), [queue.id], resource, most)
+        for cohort, members in cohorts.items():
+            for resource in set.intersection(*(set(queues[q].quota) for q in members)):
+                most = sum(queues[q].quota[resource] for q in members)
+                self._limit(("cohort", cohort, resource), [queues[q].id for q in members], resource, most)
+
+    def _limit(self, key: Sequence[str], members: Sequence[str], resource: str, most: int) -> None:
+        terms: list[Term] = []
+        for (g, _, k), (variable, count) in self.pods.items():
+            group = self.instance.gangs[g].pods[k]
+            amount = group.gpu if resource == "gpu" else group.request.get(resource, 0)
+            if self.instance.gangs[g].queue in members and amount:
+                terms.append((variable, count * amount))
+        if terms:
+            self.layout.row("queue", key, terms, "<=", most)
+
+    def _objective(self) -> None:
+        for at, entry in enumerate(self.entries):
+            terms: list[Term] = []
+            gangs = self.instance.gangs
+            mine = {g for g, gang in enumerate(gangs) if entry.priority in (None, gang.priority)}
+            if entry.kind == "weight":
+                terms = [
+                    (v, float(exact(gangs[g].weight) / entry.step)) for (g, _), v in self.mode.items() if g in mine
+                ]
+            elif entry.kind == "pods":
+                each = {g: exact(gangs[g].weight) / gangs[g].size / entry.step for g in mine}
+                terms = [(v, float(each[g] * Fraction(a))) for (g, _, _), (v, a) in self.pods.items() if g in mine]
+            else:
+                terms = [(v, -1.0) for (g, m), v in self.mode.items() if self.modes[g][m].split]
+            constant = 0 if entry.maximise else entry.most
+            if at == len(self.held):
+                self.layout.objective(terms, float(constant))
+            elif terms:
+                self.layout.row("held", (entry.name,), terms, ">=", float(self.held[at] - constant))
+
+
+def solvable(instance: GangPlacementInstance) -> int:
+    """How many components at the beginning the model knows."""
+    kinds = [entry.kind for entry in components(instance)]
+    return next((at for at, kind in enumerate(kinds) if kind not in KINDS), len(kinds))
+
+
+def chosen(
+    merged: Merged, value: Mapping[pulp.LpVariable, float]
+) -> tuple[dict[int, tuple[Mode, list[int]]], dict[tuple[int, int], int]]:
+    """(by gang its mode and the pods of each group, pods by kind and class) of a point."""
+    gangs = {}
+    for (g, m), variable in merged.mode.items():
+        if round(value.get(variable, 0.0)):
+            groups = range(len(merged.instance.gangs[g].pods))
+            terms = [merged.pods[g, m, k] for k in groups]
+            gangs[g] = (merged.modes[g][m], [round(value.get(v, 0.0) * a) for v, a in terms])
+    return gangs, {key: round(value.get(variable, 0.0)) for key, variable in merged.kind.items()}
