@@ -68,9 +68,10 @@ def verify(
     from schedgap.benchmarks.ledger.verify import OUT
     from schedgap.benchmarks.ledger.verify import verify as run
     from schedgap.benchmarks.sweep.progress import Progress
+    from schedgap.benchmarks.sweep.store import locked
 
     folder = OUT if out is None else Path(out)
-    with claims_from(claims) as own:
+    with locked(folder), claims_from(claims) as own:
         ids = guarantees or [claim.id for claim in own]
         ledger = run(
             ids,
@@ -82,10 +83,10 @@ def verify(
             certify=certify,
             cluster=cluster,
         )
-    bar = Progress(0, progress, "verify")
-    with bar.at_work("the ledger's page"):
-        write_ledger(ledger, folder)
-    bar.finish()
+        bar = Progress(0, progress, "verify")
+        with bar.at_work("the ledger's page"):
+            write_ledger(ledger, folder)
+        bar.finish()
     return ledger
 
 
@@ -272,10 +273,11 @@ def evaluate(
     from schedgap.benchmarks.judging.claims import claims_from
     from schedgap.benchmarks.online.replay import estimates_of
     from schedgap.benchmarks.report.page import render
+    from schedgap.benchmarks.sweep.store import held
     from schedgap.catalogue.method import users_name
     from schedgap.catalogue.registry import find_problem
     from schedgap.formulations.common.errors import InputError
-    from schedgap.formulations.common.files import check_folder, write_text
+    from schedgap.formulations.common.files import write_text
 
     named = users_name(scheduler)
     each = EACH if instances is None else instances
@@ -286,16 +288,10 @@ def evaluate(
     ):
         if not 0 < value <= most:
             raise InputError(f"{name}: must be more than 0 and at most {most:g}, got {value:g}")
-    folder = Path(out)
-    number = 1
-    while (folder / "card.json").exists():
-        number += 1
-        folder = Path(out).with_name(f"{Path(out).name}-{number}")
-    check_folder(folder)
     jail = bubblewrap() if container else ""
     bounds = Bounds(time_limit, int(memory_limit * 2**30), closed=files_among(on), container=jail)
-    with claims_from(claims):
-        chosen = find_problem(problem, "--problem")
+    chosen = find_problem(problem, "--problem")
+    with held(Path(out), lambda one: (one / "card.json").exists()) as folder, claims_from(claims):
         card = run(
             named,
             chosen,
@@ -310,13 +306,11 @@ def evaluate(
             on=[read_instance(one)[1] for one in on],
             online=estimates_of(online, estimates),
         )
-    if card.folder is None:
-        return card
-    folder.mkdir(parents=True, exist_ok=True)
-    write_text(folder / "card.json", json.dumps(card.to_dict(), indent=1, allow_nan=False) + "\n")
-    title = f"{named} on {problem}"
-    page = render("card.html", title, headline=card.headline(), sheets=card.sheets(), problem=chosen, seed=card.seed)
-    write_text(folder / "card.html", page)
+        if card.folder is not None:
+            write_text(folder / "card.json", json.dumps(card.to_dict(), indent=1, allow_nan=False) + "\n")
+            title = f"{named} on {problem}"
+            told = {"headline": card.headline(), "sheets": card.sheets(), "seed": card.seed}
+            write_text(folder / "card.html", render("card.html", title, problem=chosen, **told))
     return card
 
 

@@ -23,6 +23,7 @@ from schedgap.benchmarks.library.collection import entries
 from schedgap.benchmarks.online.replay import Estimates, check_online
 from schedgap.benchmarks.sweep.cluster import check_cluster
 from schedgap.benchmarks.sweep.progress import Progress, Sink
+from schedgap.benchmarks.sweep.store import locked
 from schedgap.benchmarks.sweep.sweep import sweep
 from schedgap.catalogue.agreement import Answer, agree, kept, write_disagreement
 from schedgap.catalogue.method import one_line
@@ -167,10 +168,11 @@ def _public(make: Callable[[int], tuple[Instance, Any]]) -> Iterator[str]:
 
 
 def _set_aside(folder: Path) -> None:
-    """Rename the hunt of an evaluation that was killed: the scheduler may have changed since."""
+    """Rename the hunt of an evaluation that was killed, and no other: the scheduler may have changed since."""
     if folder.exists():
         numbers = itertools.count(1)
-        folder.rename(next(name for k in numbers if not (name := folder.with_name(f"hunt-unfinished-{k}")).exists()))
+        with locked(folder):
+            folder.rename(next(to for k in numbers if not (to := folder.with_name(f"hunt-unfinished-{k}")).exists()))
 
 
 _Answer = tuple[dict[str, Any] | None, str, str, float | None]

@@ -23,10 +23,10 @@ from schedgap.benchmarks.hunt.work import DISAGREEMENTS, FILE, Done, Journal, St
 from schedgap.benchmarks.sweep.cluster import check_cluster, own_folder, pool_of
 from schedgap.benchmarks.sweep.pool import Pool
 from schedgap.benchmarks.sweep.progress import Progress, Sink
-from schedgap.benchmarks.sweep.store import fresh_folder, locked
+from schedgap.benchmarks.sweep.store import held
 from schedgap.catalogue.problem import Problem
 from schedgap.formulations.common.errors import Disagreement, InputError
-from schedgap.formulations.common.files import check_folder, write_text
+from schedgap.formulations.common.files import write_text
 from schedgap.formulations.common.instance import Instance, Json, read_json
 
 FACTS = "hunt.json"
@@ -308,12 +308,9 @@ def hunt(
     if budget is not None and not 0 < budget < 1e9:
         raise InputError(f"budget: must be seconds, positive and finite, got {budget}")
     folder = OUT / "".join(c if c.isalnum() or c in "-_." else "-" for c in chosen.id) if out is None else out
-    if not resume:
-        folder = fresh(folder)
-    check_folder(folder)
     check_cluster(cluster)
-    journal = Journal(own_folder(folder, cluster) / FILE)
-    with locked(folder):
+    with held(folder, holds_a_hunt, resume) as folder:
+        journal = Journal(own_folder(folder, cluster) / FILE)
         facts = {"target": chosen.id, "limits": {k: str(v) for k, v in bounds.given.items()}, "seed": seed}
         facts |= {} if around is None else {"around": around.content_hash()}
         begin(folder, facts)
@@ -321,9 +318,9 @@ def hunt(
             return _run(chosen, bounds, budget, seed, pool, folder, journal, progress, starts, around)
 
 
-def fresh(folder: Path) -> Path:
-    """`folder` if it holds no hunt, otherwise the first of ``folder-2``, ``folder-3``, ... that does not."""
-    return fresh_folder(folder, lambda one: (one / FACTS).exists() or (one / FILE).exists())
+def holds_a_hunt(folder: Path) -> bool:
+    """Whether there is a hunt in `folder`."""
+    return (folder / FACTS).exists() or (folder / FILE).exists()
 
 
 def begin(folder: Path, facts: Mapping[str, Json]) -> None:

@@ -13,7 +13,7 @@ import json
 import os
 import sqlite3
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -25,6 +25,8 @@ from schedgap.formulations.common.instance import Json, read_json, validated
 
 FILE = "run.sqlite"
 LOCK = "run.lock"
+_NAMED = 100
+"""Characters of its name that the lock of a file has."""
 NO_RUN = "holds no run"
 _JSON = ("settings", "limits", "versions", "info", "solution", "payload")
 _GONE = {"series": "", "axis": "", "at": None}
@@ -278,24 +280,76 @@ def locked(folder: Path) -> Iterator[None]:
     StoreError
         Another process works on this run, or the folder cannot be written.
     """
+    made = not folder.exists()
     try:
         folder.mkdir(parents=True, exist_ok=True)
         handle = os.open(folder / LOCK, os.O_RDWR | os.O_CREAT, 0o666)
     except OSError as error:
         raise StoreError(f"{folder}: {error.strerror or error}") from error
     try:
+        with _taken(handle, folder, folder / LOCK):
+            yield
+    finally:
+        if made:
+            with suppress(OSError):  # something is in it
+                folder.rmdir()
+
+
+@contextmanager
+def locked_file(path: Path) -> Iterator[None]:
+    """Hold a result that is one file, as :func:`locked` a folder; no device, nor where nothing can be made beside it.
+
+    Raises
+    ------
+    StoreError
+        Another process works on it.
+    """
+    lock = path.with_name(f".{path.name[:_NAMED]}.lock")
+    try:
+        handle = os.open(lock, os.O_RDWR | os.O_CREAT, 0o666) if path.is_file() or not path.exists() else None
+    except OSError:
+        handle = None
+    with nullcontext() if handle is None else _taken(handle, path, lock):
+        yield
+
+
+@contextmanager
+def _taken(handle: int, place: Path, lock: Path) -> Iterator[None]:
+    """What holds a lock: who has it is written down, and at the end it is gone."""
+    try:
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            who = os.read(handle, 20).decode(errors="replace").strip() or "unknown"
-            raise StoreError(f"{folder}: another run is writing there (process {who})") from None
-        try:
+            if os.fstat(handle).st_nlink == 0:  # whoever held it has just ended
+                raise BlockingIOError
             os.ftruncate(handle, os.write(handle, str(os.getpid()).encode()))
+        except BlockingIOError:
+            who = os.read(handle, 20).decode(errors="replace").strip() or "unknown"
+            raise StoreError(f"{place}: another run is writing there (process {who})") from None
         except OSError as error:
-            raise StoreError(f"{folder / LOCK}: cannot be written: {error.strerror or error}") from error
-        yield
+            raise StoreError(f"{lock}: cannot be written: {error.strerror or error}") from error
+        try:
+            yield
+        finally:
+            with suppress(OSError):
+                lock.unlink()
     finally:
         os.close(handle)
+
+
+@contextmanager
+def held(out: Path, taken: Callable[[Path], bool], resume: bool = False) -> Iterator[Path]:
+    """The folder of a run, held: `out` to go on there, otherwise `out` or a new one beside what others have `taken`.
+
+    Raises
+    ------
+    StoreError
+        Another process works there, or has just ended there; or the folder cannot be written.
+    """
+    folder = out if resume else fresh_folder(out, taken)
+    with locked(folder):
+        if not resume and taken(folder):
+            raise StoreError(f"{folder}: another run has ended there just now")
+        yield folder
 
 
 def holds_a_run(folder: Path) -> bool:

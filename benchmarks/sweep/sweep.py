@@ -9,7 +9,7 @@ from typing import TypeVar
 
 from schedgap.benchmarks.sweep.cluster import RESUMES, pool_of
 from schedgap.benchmarks.sweep.progress import Progress
-from schedgap.benchmarks.sweep.store import FILE, Store, fresh_folder, holds_a_run, locked
+from schedgap.benchmarks.sweep.store import FILE, Store, held, holds_a_run
 
 _T = TypeVar("_T")
 _R = TypeVar("_R")
@@ -67,7 +67,7 @@ def run_store(out: Path, resume: bool) -> Iterator[tuple[Path, Store, bool]]:
     StoreError
         Another process works on the run, or the folder cannot be written.
     """
-    folder = out if resume else fresh_folder(out)
-    goes_on = resume and holds_a_run(folder)
-    with locked(folder), Store(folder / FILE) as store:
-        yield folder, store, goes_on
+    with held(out, holds_a_run, resume) as folder:
+        goes_on = holds_a_run(folder)
+        with Store(folder / FILE) as store:
+            yield folder, store, goes_on

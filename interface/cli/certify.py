@@ -27,11 +27,18 @@ def add_certify(parser: argparse.ArgumentParser) -> None:
 
 def run_certify(arguments: argparse.Namespace) -> int:
     """Certify an instance: 0 an optimum or a bound is proven, 3 that there is no schedule, 4 nothing is."""
-    from schedgap.certifying import certify
+    from schedgap.benchmarks.sweep.store import locked_file
 
     check_out(arguments.out, arguments.instance)
     if arguments.vipr is not None:
         check_out(arguments.vipr, arguments.instance)
+    with locked_file(arguments.out):
+        return _certified(arguments)
+
+
+def _certified(arguments: argparse.Namespace) -> int:
+    from schedgap.certifying import certify
+
     made = certify(
         given(arguments.instance),
         arguments.method,

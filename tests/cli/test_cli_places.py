@@ -14,7 +14,7 @@ import pytest
 from support import nobody
 from support.command import Command
 
-from schedgap.benchmarks.sweep.store import locked
+from schedgap.benchmarks.sweep.store import LOCK, locked, locked_file
 
 EACH = """
 import json, sys
@@ -83,18 +83,41 @@ def test_where_nothing_may_be_written_each_command_says_so_in_one_line(closed: P
 @pytest.mark.parametrize(
     "begun",
     [
-        ("bench", "quick", "--problem", "hadar", "--scale", "0.01"),
-        ("hunt", "rar-ddls/ff", "--set", "evaluations=8"),
-        ("reproduce", "000", "--item", "figure-7", "--seeds", "1"),
+        ("bench", "quick", "--problem", "hadar", "--scale", "0.01", "--resume"),
+        ("hunt", "rar-ddls/ff", "--set", "evaluations=8", "--resume"),
+        ("hunt", "rar-ddls/ls", "--family", "--set", "parameter=servers.gpus", "--resume"),
+        ("reproduce", "000", "--item", "figure-7", "--seeds", "1", "--resume"),
+        ("verify", "000-lemma-2", "--instances", "1"),
+        ("evaluate", "mine.py:schedule", "--problem", "rar-ddls"),
     ],
 )
-def test_two_runs_do_not_write_into_one_folder(begun: tuple[str, ...], command: Command, tmp_path: Path) -> None:
+def test_two_runs_do_not_write_into_one_folder(
+    begun: tuple[str, ...], command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What the first has written so far stays where it is: an unfinished hunt of an evaluation, too."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "mine.py").write_text("def schedule(instance, *, seed=0):\n    return None\n")
     folder = tmp_path / "run"
+    (folder / "hunt").mkdir(parents=True)
     with locked(folder):
-        before = sorted(folder.iterdir())
-        ran = command(*begun, "--out", folder, "--resume")
-        assert ran.status == 2 and sorted(folder.iterdir()) == before
+        before = sorted(folder.rglob("*"))
+        ran = command(*begun, "--out", folder)
+        assert ran.status == 2 and sorted(folder.rglob("*")) == before
     assert ran.message == f"{folder}: another run is writing there (process {os.getpid()})"
+    assert not (folder / LOCK).exists()
+
+
+def test_two_runs_do_not_write_one_certificate(command: Command, mixed: Path, tmp_path: Path) -> None:
+    """Nothing of a lock is left, and a device takes a certificate as before."""
+    proof = tmp_path / "proof.cert"
+    with locked_file(proof):
+        ran = command("certify", mixed, "--out", proof)
+    assert (ran.status, ran.message) == (2, f"{proof}: another run is writing there (process {os.getpid()})")
+    assert not proof.exists()
+    for out in (proof, Path(os.devnull)):
+        assert command("certify", mixed, "--out", out).status == 0
+    assert proof.stat().st_size > 0 and [path.name for path in tmp_path.glob("*.lock")] == []
+    assert not [path for path in (*tmp_path.iterdir(), *Path(os.devnull).parent.iterdir()) if "lock" in path.suffix]
 
 
 def _by_nobody(home: Path, *command: str, given: str = "") -> subprocess.CompletedProcess[str]:

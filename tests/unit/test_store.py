@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import fcntl
 import os
 import re
 import shutil
@@ -31,6 +32,7 @@ from schedgap.benchmarks.sweep.store import (
     StoreError,
     _checksum,
     fresh_folder,
+    held,
     locked,
     row_key,
 )
@@ -154,6 +156,32 @@ def test_one_process_at_a_time(tmp_path: Path) -> None:
         other.wait()
     with locked(tmp_path):
         assert (tmp_path / "run.lock").read_text() == str(os.getpid())
+    assert not (tmp_path / "run.lock").exists()
+
+
+def test_a_lock_that_its_holder_removes_holds_nobody_else_off_and_lets_nobody_in(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever opened it before it was removed has locked a file that is no more: a third one would make a new one."""
+    taken = fcntl.flock
+
+    def after_its_end(handle: int, how: int) -> None:
+        (tmp_path / LOCK).unlink()
+        taken(handle, how)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(fcntl, "flock", after_its_end)
+        with pytest.raises(StoreError, match="another run is writing there"), locked(tmp_path):
+            pass
+    with locked(tmp_path / "new"):
+        pass
+    assert not (tmp_path / "new").exists()
+
+
+def test_a_run_that_ended_while_a_second_one_began_is_not_written_over(tmp_path: Path) -> None:
+    looks = iter((False, True))
+    with pytest.raises(StoreError, match="another run has ended there just now"), held(tmp_path, lambda _: next(looks)):
+        pass
 
 
 def test_a_new_run_goes_beside_the_old_one(tmp_path: Path) -> None:

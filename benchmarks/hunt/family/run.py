@@ -13,14 +13,14 @@ from schedgap.benchmarks.hunt.family.family import Family
 from schedgap.benchmarks.hunt.family.search import Search
 from schedgap.benchmarks.hunt.fields import patterns_of
 from schedgap.benchmarks.hunt.result import Hunted, lost_line
-from schedgap.benchmarks.hunt.run import OUT, begin, fresh, hunt
+from schedgap.benchmarks.hunt.run import OUT, begin, holds_a_hunt, hunt
 from schedgap.benchmarks.hunt.starts import Starts
 from schedgap.benchmarks.hunt.target import Target, find_target
 from schedgap.benchmarks.sweep.cluster import check_cluster
 from schedgap.benchmarks.sweep.progress import Progress, Sink
+from schedgap.benchmarks.sweep.store import held
 from schedgap.catalogue.problem import Problem
 from schedgap.formulations.common.errors import InputError, near
-from schedgap.formulations.common.files import check_folder
 from schedgap.formulations.common.instance import Json
 from schedgap.formulations.common.options import options_of
 
@@ -116,56 +116,53 @@ def hunt_family(
     parameter, is_list = _parameter(chosen, own["parameter"], given)
     first, last = _sizes(own["sizes"])
     folder = out or OUT / f"family-{''.join(c if c.isalnum() or c in '-_.' else '-' for c in chosen.id)}"
-    if not resume:
-        folder = fresh(folder)
-
-    def hunted(n: int, starts: Starts, bounds: Mapping[str, Json]) -> Hunted:
-        made = hunt(
-            chosen,
-            limits=bounds,
-            seed=seed,
-            workers=workers,
-            resume=True,
-            out=folder / f"n-{n}",
-            progress=progress,
-            cluster=cluster,
-            starts=starts,
-        )
-        if not made.finished:
-            if made.value is not None:
-                search.worst[n] = made.value
-            raise KeyboardInterrupt
-        return made
-
-    bar = Progress(0, progress, "family")
-    search = Search(chosen, parameter, is_list, given, own["suggested"], last, seed, folder, bar, hunted)
-    search.limits_at(first)
-    check_folder(folder)
     check_cluster(cluster)
-    folder.mkdir(parents=True, exist_ok=True)
-    bounds = {name: str(value) for name, value in {**given, "suggested": own["suggested"]}.items()}
-    begin(folder, {"target": chosen.id, "family": parameter, "limits": bounds, "seed": seed})
-    shown = {**given, **{name: value for name, value in own.items() if value != OPTIONS[name].default}}
-    settings = " ".join(f"{name}={value}" for name, value in shown.items())
-    command = f"schedgap hunt {chosen.id} --family" + (f" --set {settings}" if settings else "") + f" --seed {seed}"
-    families: list[Family] = []
-    finished = True
-    try:
-        for n in range(first, last + 1):
-            search.at(n)
-        if len(search.found) >= 3:
-            families = search.families(range(first, last + own["beyond"] + 1), command)
-    except KeyboardInterrupt:
-        finished = False
-    finally:
-        bar.finish()
-    # Without a closed form the pattern broke at one of the sizes: the lines above tell, and no family is kept.
-    families = [family for family in families if family.closed is not None]
-    if families:
-        families[0].write(folder / NAME)
-    best = dict(sorted(search.worst.items()))
-    defects, lost = (tuple(dict.fromkeys(lines)) for lines in (search.defects, search.lost))
-    return Lifted(chosen, tuple(families), best, folder, finished, defects, lost)
+    with held(folder, holds_a_hunt, resume) as folder:
+
+        def hunted(n: int, starts: Starts, bounds: Mapping[str, Json]) -> Hunted:
+            made = hunt(
+                chosen,
+                limits=bounds,
+                seed=seed,
+                workers=workers,
+                resume=True,
+                out=folder / f"n-{n}",
+                progress=progress,
+                cluster=cluster,
+                starts=starts,
+            )
+            if not made.finished:
+                if made.value is not None:
+                    search.worst[n] = made.value
+                raise KeyboardInterrupt
+            return made
+
+        bar = Progress(0, progress, "family")
+        search = Search(chosen, parameter, is_list, given, own["suggested"], last, seed, folder, bar, hunted)
+        search.limits_at(first)
+        bounds = {name: str(value) for name, value in {**given, "suggested": own["suggested"]}.items()}
+        begin(folder, {"target": chosen.id, "family": parameter, "limits": bounds, "seed": seed})
+        shown = {**given, **{name: value for name, value in own.items() if value != OPTIONS[name].default}}
+        settings = " ".join(f"{name}={value}" for name, value in shown.items())
+        command = f"schedgap hunt {chosen.id} --family" + (f" --set {settings}" if settings else "") + f" --seed {seed}"
+        families: list[Family] = []
+        finished = True
+        try:
+            for n in range(first, last + 1):
+                search.at(n)
+            if len(search.found) >= 3:
+                families = search.families(range(first, last + own["beyond"] + 1), command)
+        except KeyboardInterrupt:
+            finished = False
+        finally:
+            bar.finish()
+        # Without a closed form the pattern broke at one of the sizes: the lines above tell, and no family is kept.
+        families = [family for family in families if family.closed is not None]
+        if families:
+            families[0].write(folder / NAME)
+        best = dict(sorted(search.worst.items()))
+        defects, lost = (tuple(dict.fromkeys(lines)) for lines in (search.defects, search.lost))
+        return Lifted(chosen, tuple(families), best, folder, finished, defects, lost)
 
 
 def _parameter(target: Target, name: str | None, given: Mapping[str, Json]) -> tuple[str, bool]:
