@@ -118,4 +118,5 @@ def contained_by(program: str, folder: str, places: Sequence[str]) -> list[str]:
     linked = [word for path in links for word in ("--symlink", str(path.readlink()), str(path))]
     here = str(Path.cwd())
     own = ["--bind", folder, folder, "--proc", "/proc", "--dev", "/dev", "--dir", here, "--chdir", here]
-    return [program, "--unshare-all", "--die-with-parent", "--cap-drop", "ALL", *seen, *linked, *own, "--"]
+    shut = ["--remount-ro", "/", "--"]  # what it wrote there would be memory that no limit counts
+    return [program, "--unshare-all", "--die-with-parent", "--cap-drop", "ALL", *seen, *linked, *own, *shut]

@@ -5,7 +5,8 @@ Those of `PYTHON` must be refused on every system (by the audit hook, also where
 of here first. The folder of the judge is `PROBED`, which the test puts into the scheduler's file.
 
 A refusal shows something only if the same probe works where nothing refuses it: ``python -m support.probes FOLDER``
-tries all of them in that folder without a sandbox. `UNCONTROLLED` says why some do not work there.
+tries all of them in that folder without a sandbox. What blinds the hook (`BLINDING`) works where there is nothing but
+the hook. A probe that finds nothing to try says so, which is no refusal.
 """
 
 from __future__ import annotations
@@ -36,16 +37,26 @@ KERNEL: dict[str, Callable[[], object]] = {}
 NEW: set[str] = set()
 REFUSALS = (errno.EPERM, errno.EACCES, errno.ENOSYS)
 """No right, or no such call: `clone3` is hidden, so that threads are made by the older call."""
-UNCONTROLLED = {
-    "old_database": "this Python has no gdbm",
-    "block_device": "many machines give no device to anybody",
-    "blinded_hook": "without a sandbox there is no hook",
-}
+OF_ITS_OWN = frozenset(
+    {
+        *("fork", "fork_exec", "fork_in_c", "fork_with_a_terminal", "spawn", "system", "program", "program_in_c"),
+        *("clone_in_c", "session", "namespace", "another_interpreter", "another_user", "old_database", "toolkit"),
+        *("memory_file", "memory_file_in_c", "module_loaded_again", "secret_memory", "lent_pages", "keyring", "ring"),
+        *("shared_memory", "shared_memory_in_c", "semaphore", "message", "socket_in_c", "socket_of_network"),
+        *("affinity", "priority", "kill", "signal_in_c", "signal_by_descriptor", "owner_of_a_pipe", "owner_of_signals"),
+        *("lease", "held_open", "trace", "compared_descriptors", "descriptor_of_the_judge", "limits_of_the_judge"),
+        *("read_of_the_judges_memory", "write_to_the_judges_memory", "judges_memory_by_its_file"),
+        *("own_memory_file_in_c", "environment_of_the_judge"),
+    }
+)
+"""What a container alone leaves: memory, processes and sockets of its own. Its parent there is the first of them."""
+BLINDING = frozenset({"blinded_hook"})
+"""Probes that work against the hook itself: without one there is nothing to try."""
 OF_ROOT = frozenset(
     {
         *("chmod_by_descriptor", "chown_by_descriptor", "utime_by_descriptor", "attribute_by_descriptor", "faults"),
         *("counters", "kernel_log", "kernel_program", "file_by_handle", "mount", "watch_of_files", "other_root"),
-        "shadow_passwords",
+        *("shadow_passwords", "block_device", "another_user_in_c"),
     }
 )
 """Probes that nobody but root may do, or the owner of Python, where nothing else refuses them."""
@@ -152,14 +163,16 @@ documentation: first(SCHEDGAP.parent / "docs").read_text()
 environment_of_the_judge: Path(f"/proc/{os.getppid()}/environ").read_bytes()
 *folder_of_another_guest: (PROBED.parent / "probed-other-guest" / "answer.json").read_text()
 *history_file: __import__("readline").read_history_file(str(card()))
-*old_database: __import__("dbm.gnu").gnu.open(str(own("made")), "c")
+*old_database: of_this_name("_gdbm")
+*toolkit: of_this_name("_tkinter")
+*another_user: os.setuid(os.getuid())
 *module_loaded_again: again("posix").memfd_create("x")
 *archive: __import__("zipfile").ZipFile(PROBED / "package.zip").read("answers.json")
 *code_in_an_archive: __import__("zipimport").zipimporter(str(PROBED / "package.zip")).get_data("answers.json")
 *source_of_the_library: (SCHEDGAP / "library" / "collection.py").read_bytes()
 *mapped_array: __import__("numpy").memmap(victim(), mode="r+")
 shared_memory: __import__("multiprocessing.shared_memory").shared_memory.SharedMemory(create=True, size=1 << 20)
-semaphore: __import__("multiprocessing").Lock()
+semaphore: semaphore()
 *tests_of_schedgap: first(SCHEDGAP.parent / "tests" / "data").read_text()
 *keys_of_a_connection: keys_of_a_connection()
 *path_that_changes: __import__("io").FileIO(Changing()).read()
@@ -180,6 +193,26 @@ def first(folder: Path) -> Path:
     for path in sorted(folder.rglob("*.json")):
         return path
     raise FileNotFoundError(folder)
+
+
+def of_this_name(module: str) -> object:
+    """A module that opens files without an event; one of its own of that name, since not every Python has it."""
+    own(f"{module}.py").write_text("")
+    sys.modules.pop(module, None)
+    sys.path.insert(0, str(own("")))
+    try:
+        return __import__(module)
+    finally:
+        sys.path.remove(str(own("")))
+
+
+def semaphore() -> object:
+    import _multiprocessing
+    import multiprocessing
+
+    if not hasattr(_multiprocessing, "SemLock"):
+        raise PermissionError("taken away")
+    return multiprocessing.Lock()
 
 
 def own_file() -> Path:
@@ -315,15 +348,21 @@ KERNEL.update(
         "shared_memory_in_c": lambda: in_c("shmget", 0, 4096, 0o1600),
         "memory_file_in_c": lambda: call(319, b"x", 0),
         "kernel_log": lambda: in_c("open", b"/dev/kmsg", os.O_RDONLY),
-        "block_device": lambda: in_c(
-            "open", next(Path("/dev").glob("[vs]da*"), Path("/dev/mem")).as_posix().encode(), 0
-        ),
+        "block_device": lambda: in_c("open", os.fsencode(block_device()), os.O_RDONLY),
+        "another_user_in_c": lambda: in_c("setuid", 65534),
         "secret_memory": lambda: call(447, 0),
         "kernel_program": lambda: call(321, 0, words(2, 4, 4, 1, size=128), 128),  # an array that programs share
         "compared_descriptors": lambda: call(312, os.getppid(), os.getpid(), 0, 0, 0),
     }
 )
-NEW |= {"secret_memory", "kernel_program"}
+NEW |= {"secret_memory", "kernel_program", "another_user_in_c"}
+
+
+def block_device() -> Path:
+    for path in Path("/dev").iterdir():
+        if path.is_block_device():
+            return path
+    raise Harmless
 
 
 @probe(KERNEL, new=True)
@@ -470,12 +509,12 @@ def outcome(tried: Callable[[], object]) -> str:
     try:
         said = f"worked: {str(tried())[:60]}"
     except Harmless:
-        said = "refused: there is no such thing here"
+        said = "untried: there is no such thing here"
     except BaseException as error:
-        wanting = isinstance(error, ImportError) or getattr(error, "errno", None) in REFUSALS
-        said = (
-            f"{'refused' if wanting or type(error) is PermissionError else 'failed'}: {type(error).__name__}: {error}"
-        )
+        forbidden = isinstance(error, ImportError) and "a scheduler may not import" in str(error)
+        chain = (error, error.__context__)  # zipimport tells no reason of its own
+        wanting = any(type(one) is PermissionError or getattr(one, "errno", None) in REFUSALS for one in chain)
+        said = f"{'refused' if forbidden or wanting else 'failed'}: {type(error).__name__}: {error}"
     if os.getpid() != process:
         os._exit(0)
     os.chdir(here)
@@ -483,10 +522,27 @@ def outcome(tried: Callable[[], object]) -> str:
 
 
 def scheduler(instance: Any, *, seed: int) -> dict[str, Any]:
-    """Tries everything of one table (`seed` 0: Python's, 1: the kernel's); what came of each is its answer."""
+    """Tries all of a table: Python's, the kernel's, those against the hook; or everything, each in its own process."""
     before = seen()
-    outcomes = {name: outcome(tried) for name, tried in ((PYTHON, KERNEL)[seed]).items()}
+    tables = (PYTHON, KERNEL, {name: KERNEL[name] for name in BLINDING})
+    if seed < len(tables):
+        outcomes = {name: outcome(tried) for name, tried in tables[seed].items()}
+    else:
+        outcomes = {name: apart(tried) for name, tried in {**PYTHON, **KERNEL}.items()}
     return {"outcomes": outcomes, "seen": before, "instance": instance.to_dict()}
+
+
+def apart(tried: Callable[[], object]) -> str:
+    """What a probe comes to in a process of its own."""
+    reading, writing = os.pipe()
+    if (child := os.fork()) == 0:
+        os.write(writing, outcome(tried).encode(errors="replace"))
+        os._exit(0)
+    os.close(writing)
+    with os.fdopen(reading, "rb") as told:
+        said = told.read().decode() or "worked: another program has taken its place"
+    os.waitpid(child, 0)
+    return said
 
 
 def main() -> None:
@@ -500,14 +556,7 @@ def main() -> None:
         shutil.rmtree(own(""), ignore_errors=True)
         own("").mkdir(exist_ok=True)
         os.chdir(own(""))
-        reading, writing = os.pipe()
-        if (child := os.fork()) == 0:
-            os.write(writing, outcome(probes[name]).encode(errors="replace"))
-            os._exit(0)
-        os.close(writing)
-        with os.fdopen(reading, "rb") as told:
-            found[name] = told.read().decode() or "worked: another program has taken its place"
-        os.waitpid(child, 0)
+        found[name] = apart(probes[name])
         _C.umount2(os.fsencode(own("")), 2)  # what the probe `mount` has put there
     print(json.dumps(found))
 
