@@ -27,6 +27,15 @@ _R = TypeVar("_R")
 ANSWER = 15.0
 """Seconds in which a scheduler must answer."""
 RESUMES = "what had finished is kept, --resume goes on with it"
+_behind: dict[str, float] = {"": 0.0}
+"""How far this process's clock is before that of each client whose work it has done."""
+_client = ""
+"""Whose work it does."""
+
+
+def clock() -> float:
+    """Seconds on the clock of whoever began the work, here and at his workers; nobody sets it back."""
+    return time.monotonic() - _behind[_client]
 
 
 class ClusterLost(InputError):
@@ -159,13 +168,13 @@ class ClusterPool(Pool[_T, _R]):
     address : of the scheduler
     client : the connection to it
     kept : what is left where it goes away
-    clock : one that machines share, which must go alike
+    clock : its own, which its workers tell, too: none knows more than how long a message took
     """
 
     address: str = ""
     client: Any = None
     kept: str = RESUMES
-    clock: Callable[[], float] = time.time
+    clock: Callable[[], float] = clock
     _running: dict[Any, _Running[_T]] = field(default_factory=dict)
 
     def __exit__(
@@ -198,7 +207,8 @@ class ClusterPool(Pool[_T, _R]):
         while queue or self._running:
             while queue and len(self._running) < most:
                 item = queue.popleft()
-                future = self.client.submit(_at_worker, self.function, item, dict(sharers), pure=False)
+                told = (dict(sharers), self.client.id, clock())
+                future = self.client.submit(_at_worker, self.function, item, *told, pure=False)
                 self._running[future] = _Running(item)
             try:
                 with self.client.as_current():
@@ -271,8 +281,16 @@ class ClusterPool(Pool[_T, _R]):
         return ClusterLost(f"cluster {self.address}: the scheduler went away; {self.kept}")
 
 
-def _at_worker(function: Callable[[_T], _R], item: _T, sharers: dict[str, int]) -> _R:
+def _tell_time(client: str, sent: float) -> None:
+    """Set :func:`clock` by a message: the one that waited least tells it best."""
+    global _client
+    _client = client
+    _behind[client] = min(time.monotonic() - sent, _behind.get(client, float("inf")))
+
+
+def _at_worker(function: Callable[[_T], _R], item: _T, sharers: dict[str, int], client: str, sent: float) -> _R:
     """One item on a worker, which shares its machine's memory with the others there."""
+    _tell_time(client, sent)
     host = _dask().get_worker().address.rpartition(":")[0].rpartition("/")[2]
     share_memory(sharers.get(host, 1))
     return function(item)

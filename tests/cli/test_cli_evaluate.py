@@ -11,6 +11,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 from support import foreign
@@ -23,6 +24,7 @@ from schedgap.benchmarks.evaluation import run as runs
 from schedgap.benchmarks.evaluation.card import Card, Trial
 from schedgap.benchmarks.evaluation.contained import Bounds, Contained, Failed
 from schedgap.benchmarks.hunt import run as hunts
+from schedgap.benchmarks.hunt import target as targets
 from schedgap.benchmarks.hunt.result import Hunted
 from schedgap.benchmarks.instances import make_instance
 from schedgap.catalogue.agreement import Agreement
@@ -318,6 +320,39 @@ def test_ctrl_c_in_its_hunt_leaves_no_card_that_looks_whole(
         "hunt-unfinished-1",
     ]
     assert again["worst"]["ratio"] == whole["worst"]["ratio"] and again["worst"]["file"] == "card/hunt/worst.json"
+
+
+def test_the_budget_of_its_hunt_is_kept_whatever_its_parts_take(
+    folder: Path, small: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """On a clock that only the scheduler and the exact method move: each takes long, and no longer than it may."""
+    now = [0.0]
+    pool_of = hunts.pool_of
+
+    def pool_with_a_clock(*arguments: Any, **more: Any) -> Any:
+        pool = pool_of(*arguments, **more)
+        pool.clock = lambda: now[0]
+        return pool
+
+    def costing(real: Callable[..., Any], seconds: float) -> Callable[..., Any]:
+        def run(*arguments: Any, **named: Any) -> Any:
+            left = arguments[3].deadline.left()
+            assert left is not None
+            now[0] += min(seconds, left) + 1e-6
+            taken.append(min(seconds, left))
+            return real(*arguments, **named)
+
+        return run
+
+    taken: list[float] = []
+    monkeypatch.setattr(hunts, "pool_of", pool_with_a_clock)
+    monkeypatch.setattr(targets, "run_heuristic", costing(targets.run_heuristic, 0.02))
+    monkeypatch.setattr(targets, "run_method", costing(targets.run_method, 0.3))
+    card = schedgap.evaluate(
+        f"{FILE}:good", "rar-ddls", budget=1.0, instances=1, workers=1, seed=0, out="card", time_limit=600.0
+    )
+    assert card.hunted is not None and card.hunted.finished and card.hunted.found is not None
+    assert 0.85 < now[0] <= 1 + 1e-3 and max(taken) == 0.3
 
 
 def test_its_hunt_promises_no_option_that_it_has_not(

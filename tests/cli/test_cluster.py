@@ -263,7 +263,39 @@ def _process_once_slowly(item: int) -> int:
     return os.getpid()
 
 
+def _moment(_: int) -> float:
+    from schedgap.benchmarks.sweep.cluster import clock
+
+    return clock()
+
+
+_moment.__module__ = "__main__"
 _process_once_slowly.__module__ = "__main__"  # so that it travels as it is: workers cannot import a test
+
+
+def test_workers_tell_the_clock_of_who_began_whatever_their_own_say(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Clocks of the wall differ between machines, and are set; a message that waited long tells less than another."""
+    monkeypatch.setattr(time, "time", lambda: pytest.fail("a clock of the wall was asked"))
+    monkeypatch.setattr(cluster_module, "_behind", {"": 0.0})
+    monkeypatch.setattr(cluster_module, "_client", "")
+    here = 5000.0
+    monkeypatch.setattr(time, "monotonic", lambda: here)
+    assert cluster_module.clock() == 5000 and ClusterPool(abs, 1).clock is cluster_module.clock
+    for client, sent, told in (("a", 70.0, 70.0), ("a", 10.0, 70.0), ("a", 71.0, 71.0), ("b", 9000.0, 9000.0)):
+        cluster_module._tell_time(client, sent)
+        assert cluster_module.clock() == told
+    cluster_module._tell_time("a", 0.0)
+    here += 2.0
+    assert cluster_module.clock() == 73
+
+
+def test_a_worker_tells_no_later_moment_than_it_is(lasting: Cluster) -> None:
+    """All on one machine, whose clock is one."""
+    told: list[float] = []
+    before = time.monotonic()
+    with pool_of(_moment, 1, cluster=lasting.address) as pool:
+        pool.run([1, 2, 3], lambda item, moment: told.append(moment), lambda item, reason, _: pytest.fail(reason))
+    assert len(told) == 3 and all(before <= moment <= time.monotonic() for moment in told)
 
 
 def test_somebody_who_is_no_dask_scheduler_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -334,6 +366,17 @@ def test_a_cluster_with_tls_takes_only_those_with_a_certificate(
                 found: dict[int, int] = {}
                 pool.run([-1, -2], found.__setitem__, lambda item, reason, _: pytest.fail(f"{item}: {reason}"))
         assert found == {-1: 1, -2: 2}
+        page = (Path(__file__).parents[2] / "docs" / "cluster.md").read_text(encoding="utf-8")
+        exported = dict(re.findall(r"(DASK_\w+)=(\S+)", page))
+        assert len(exported) == 3 and set(exported.values()) == {"ca.pem", "node.pem", "node.key"}
+        command = [*SCHEDGAP, "verify", "000-lemma-2", "--instances", "1", "--out", "ledger", "--cluster", made.address]
+        for variables, status in ((exported, 0), ({}, 2)):
+            env = {**os.environ, **variables}
+            ended = subprocess.run(command, cwd=tmp_path, env=env, capture_output=True, text=True)
+            assert ended.returncode == status and "Traceback" not in ended.stderr, ended.stderr
+            assert (tmp_path / "ledger" / "ledger.json").exists() and ("no certificates" in ended.stderr) == bool(
+                status
+            )
         monkeypatch.setattr(cluster_module, "ANSWER", 2.0)
         with dask.config.set(configured("stranger")), pytest.raises(ClusterLost, match="no Dask scheduler answers"):
             check_cluster(made.address)
