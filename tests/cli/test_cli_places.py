@@ -46,6 +46,21 @@ def closed(tmp_path: Path) -> Iterator[Path]:
     folder.chmod(0o755)
 
 
+def _confined(closed: Path, commands: list[list[str]]) -> subprocess.CompletedProcess[str]:
+    """What commands say without privileges where home, cache and working directory are read-only."""
+    own = {"HOME": str(closed), "XDG_CACHE_HOME": str(closed), "PYTHONDONTWRITEBYTECODE": "1"}
+    return subprocess.run(
+        [sys.executable, "-c", EACH],
+        input=json.dumps(commands),
+        cwd=closed,
+        env={**os.environ, **own},
+        preexec_fn=_without_privileges,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
 def test_where_nothing_may_be_written_each_command_says_so_in_one_line(closed: Path, mixed: Path) -> None:
     """Home, cache and the folder to write into are read-only; what writes nothing works."""
     out = ["--out", str(closed / "run")]
@@ -60,16 +75,7 @@ def test_where_nothing_may_be_written_each_command_says_so_in_one_line(closed: P
         ["evaluate", f"{scheduler}:schedule", "--problem", "rar-ddls", *out],
         ["solve", str(mixed), "--method", "cp"],
     ]
-    ended = subprocess.run(
-        [sys.executable, "-c", EACH],
-        input=json.dumps(commands),
-        cwd=closed,
-        env={**os.environ, "HOME": str(closed), "XDG_CACHE_HOME": str(closed), "PYTHONDONTWRITEBYTECODE": "1"},
-        preexec_fn=_without_privileges,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    ended = _confined(closed, commands)
     said = ended.stderr.split("status ")
     assert [int(part.split()[0]) for part in said[1:]] == [2] * 6 + [0], ended.stderr
     for command, before in zip(commands[:6], said, strict=False):
@@ -78,6 +84,35 @@ def test_where_nothing_may_be_written_each_command_says_so_in_one_line(closed: P
         assert lines[0].endswith("Permission denied"), (command, before)
     assert "12" in ended.stdout
     assert not list(closed.iterdir())
+
+
+def test_a_home_that_is_read_only_hinders_no_command_that_writes_elsewhere(closed: Path, mixed: Path) -> None:
+    """Each writes its result, and nothing beside it."""
+    made = closed.parent / "made"
+    made.mkdir()
+    scheduler = closed.parent / "mine.py"
+    scheduler.write_text("def schedule(instance, *, seed=0):\n    return None\n")
+    one = str(closed.parent / "one.json")
+    few = ("--workers", "1", "--out")
+    commands = {
+        ("generate", "rar-ddls", "--preset", "tiny", "--seed", "7", "--out", one): one,
+        ("solve", one, "--method", "cp", "--out", f"{made}/solution.json"): "solution.json",
+        ("certify", one, "--out", f"{made}/proof.cert"): "proof.cert",
+        ("check", one, f"{made}/solution.json", "--certificate", f"{made}/proof.cert"): ".",
+        ("plot", one, f"{made}/solution.json", "--out", f"{made}/chart.svg"): "chart.svg",
+        ("bench", "quick", "--problem", "hadar", "--scale", "0.01", *few, f"{made}/bench"): "bench/report.html",
+        ("report", f"{made}/bench", "--csv", f"{made}/rows.csv"): "rows.csv",
+        ("hunt", "rar-ddls/ff", "--set", "evaluations=8", *few, f"{made}/hunt"): "hunt/worst.json",
+        ("verify", "000-lemma-2", "--instances", "1", "--out", f"{made}/ledger"): "ledger/ledger.html",
+        ("reproduce", "000", "--item", "figure-7", "--seeds", "1", *few, f"{made}/paper"): "paper/run.sqlite",
+        ("evaluate", f"{scheduler}:schedule", "--problem", "rar-ddls", "--on", one, *few, f"{made}/a"): "a/card.html",
+    }
+    ended = _confined(closed, [list(command) for command in commands])
+    assert "Traceback" not in ended.stderr
+    statuses = [int(part.split()[0]) for part in ended.stderr.split("status ")[1:]]
+    assert statuses == [0] * 10 + [4], ended.stderr
+    assert [file for file in commands.values() if not (made / file).exists()] == []
+    assert not list(closed.iterdir()) and not list(made.rglob("*.lock"))
 
 
 @pytest.mark.parametrize(

@@ -349,7 +349,7 @@ KERNEL.update(
         "memory_file_in_c": lambda: call(319, b"x", 0),
         "kernel_log": lambda: in_c("open", b"/dev/kmsg", os.O_RDONLY),
         "block_device": lambda: in_c("open", os.fsencode(block_device()), os.O_RDONLY),
-        "another_user_in_c": lambda: in_c("setuid", 65534),
+        "another_user_in_c": lambda: in_c("setuid", 1),
         "secret_memory": lambda: call(447, 0),
         "kernel_program": lambda: call(321, 0, words(2, 4, 4, 1, size=128), 128),  # an array that programs share
         "compared_descriptors": lambda: call(312, os.getppid(), os.getpid(), 0, 0, 0),
