@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from schedgap.benchmarks.proving import compressed, exact_value
 from schedgap.benchmarks.records import plain_number
+from schedgap.benchmarks.sweep.store import locked_file as locked_file
 from schedgap.catalogue.agreement import closed_by
 from schedgap.catalogue.problem import Problem
 from schedgap.catalogue.registry import find_method

@@ -27,7 +27,7 @@ def add_certify(parser: argparse.ArgumentParser) -> None:
 
 def run_certify(arguments: argparse.Namespace) -> int:
     """Certify an instance: 0 an optimum or a bound is proven, 3 that there is no schedule, 4 nothing is."""
-    from schedgap.benchmarks.sweep.store import locked_file
+    from schedgap.certifying import locked_file
 
     check_out(arguments.out, arguments.instance)
     if arguments.vipr is not None:
