@@ -55,7 +55,7 @@ if TYPE_CHECKING:
     from schedgap.formulations.common.check import CheckReport, Violation
     from schedgap.formulations.common.errors import Disagreement, EngineMissing, InputError, ModelRefused, SchedgapError
     from schedgap.formulations.common.instance import Instance
-    from schedgap.library import library_faults, library_records, library_solve, library_submit
+    from schedgap.library import library_faults, library_records, library_site, library_solve, library_submit
     from schedgap.solvers.model import Model
     from schedgap.solvers.result import Result, Status, Termination
 
@@ -67,7 +67,9 @@ _HOME = {
     ),
     "Instance": "schedgap.formulations.common.instance",
     # Apart from the API: a judged scheduler may call that, and may not load the library, which knows the optima.
-    **dict.fromkeys(("library_faults", "library_records", "library_solve", "library_submit"), "schedgap.library"),
+    **dict.fromkeys(
+        ("library_faults", "library_records", "library_site", "library_solve", "library_submit"), "schedgap.library"
+    ),
     "Model": "schedgap.solvers.model",
     **dict.fromkeys(("Result", "Status", "Termination"), "schedgap.solvers.result"),
 }
@@ -78,9 +80,9 @@ __all__ = [
     "SchedgapError", "Status", "Termination", "Violation", "audit", "bench", "certify", "check", "check_scheduler",
     "compare", "evaluate", "evaluate_frozen", "export", "from_networkx", "generate", "hunt", "hunt_family",
     "import_trace", "judge",
-    "library_faults", "library_records", "library_solve", "library_submit", "listing", "load", "methods", "model",
-    "new_package", "parametrize_with_checks", "parse", "plot", "plot_pair", "plot_ratios", "problems", "report",
-    "reproduce", "run", "schema", "solve", "to_networkx", "verify",
+    "library_faults", "library_records", "library_site", "library_solve", "library_submit", "listing", "load",
+    "methods", "model", "new_package", "parametrize_with_checks", "parse", "plot", "plot_pair", "plot_ratios",
+    "problems", "report", "reproduce", "run", "schema", "solve", "to_networkx", "verify",
 ]  # fmt: skip
 
 

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from schedgap.benchmarks.library.collection import SHIPPED, Credit, Entry, about, entries, faults, find
 from schedgap.benchmarks.library.improve import Judged, Offer, credit, judge, new_entry
+from schedgap.benchmarks.library.standings import Outcome, outcome_row, standings, standings_sheet
 from schedgap.benchmarks.proving import CertificateLike, read_certificate
 from schedgap.benchmarks.records import Record, plain, plain_number
 from schedgap.benchmarks.text import fixed, number, table
-from schedgap.catalogue.registry import find_method
+from schedgap.catalogue.registry import find_method, find_problem
 from schedgap.formulations.common.errors import Disagreement, InputError, SchedgapError
 from schedgap.formulations.common.files import check_folder, write_text
 from schedgap.formulations.common.instance import Json
@@ -28,6 +30,8 @@ if TYPE_CHECKING:
 
 TIME_LIMIT = 60.0
 """Seconds for each instance where nothing is said."""
+SITE_LIMIT = 10.0
+"""The same of the runs for a site's tables."""
 
 
 @dataclass(frozen=True)
@@ -41,6 +45,7 @@ class Run:
     error : why, where it failed
     outside : the method's schedules are not those of the problem: nothing is compared
     file : its result, which ``library_submit`` takes; None without one
+    method : what ran
     """
 
     entry: Entry
@@ -49,6 +54,7 @@ class Run:
     outside: bool = False
     disagreement: bool = False
     file: Path | None = None
+    method: str = ""
 
     @property
     def objective(self) -> float | None:
@@ -68,14 +74,37 @@ class Run:
         """The ratio, and what it is to: "optimum", "bound", or "" where nothing is compared."""
         return (None, "") if self.outside or self.record is None else self.entry.ratio(self.objective)
 
+    @property
+    def status(self) -> str:
+        """Of the run; ``error`` where it failed."""
+        return "error" if self.record is None else str(self.record.result.status)
+
+    @property
+    def outcome(self) -> Outcome:
+        """What tables of methods are made of."""
+        value, to = self.ratio
+        return Outcome.model_validate(
+            {
+                "id": self.entry.id,
+                "method": self.method,
+                "status": self.status,
+                "objective": self.objective,
+                "ratio": plain(value),
+                "ratio_to": to or None,
+                "seconds": None if self.record is None else self.record.result.seconds,
+                "outside": self.outside,
+                "frozen": self.entry.frozen,
+            }
+        )
+
     def to_dict(self) -> dict[str, Json]:
         """One object of what ``library solve --json`` prints."""
         known, result = self.entry.known, None if self.record is None else self.record.result
         value, to = self.ratio
         return {
             "id": self.entry.id,
-            "method": None if self.record is None else self.record.method,
-            "status": "error" if result is None else str(result.status),
+            "method": self.method,
+            "status": self.status,
             "objective": plain_number(self.objective),
             "best_known": plain_number(known.objective),
             "bound": plain_number(known.bound),
@@ -126,7 +155,7 @@ def library_records(
 @at_work()
 def library_solve(
     ids: Sequence[str] = (),
-    method: str | None = None,
+    method: str | Sequence[str] | None = None,
     *,
     problem: str | None = None,
     time_limit: float | None = TIME_LIMIT,
@@ -136,15 +165,17 @@ def library_solve(
     library: str | Path | None = None,
     progress: Sink | None = None,
 ) -> list[Run]:
-    """Run a method over instances of the library.
+    """Run a method, or several, over instances of the library.
 
     Parameters
     ----------
     ids : of records; all, or all of `problem`, where empty
-    method : an id, or ``file.py:function`` of one's own; the strongest exact one of each problem where not given
+    method : an id, or ``file.py:function`` of one's own, or several; the strongest exact one of each problem where not
+        given
     time_limit : seconds for each
     seed, settings : of the method
-    out : a folder for the results, ``<problem>-<name>.json`` each, which :func:`library_submit` takes
+    out : a folder for the results, ``<problem>-<name>.json`` each, which :func:`library_submit` takes; of several
+        methods ``<problem>-<name>-<number of the method>.json``
     library : as of :func:`library_records`
     progress : a stream, or a function that is told whole lines
 
@@ -162,19 +193,29 @@ def library_solve(
     wrong = next((one.id for one in chosen if problem not in (None, one.problem.id)), None)
     if wrong is not None:
         raise InputError(f"library: {wrong} is not of {problem}")
+    wanted = [method] if method is None or isinstance(method, str) else list(method)
     for one in {entry.problem.id: entry.problem for entry in chosen}.values():
-        if method is not None:
-            find_method(one, method)
+        for name in wanted:
+            if name is not None:
+                find_method(one, name)
     if out is not None:
         check_folder(Path(out))
         Path(out).mkdir(parents=True, exist_ok=True)
     runs: list[Run] = []
-    for entry in chosen:
-        runs.append(_solved(entry, method, time_limit, seed, settings, out, progress))
-        record = runs[-1].record
-        if record is not None and record.result.termination is Termination.INTERRUPTED:
+    for entry, (place, name) in product(chosen, enumerate(wanted, 1)):
+        file = None
+        if out is not None:
+            number_of = f"-{place}" if len(wanted) > 1 else ""
+            file = Path(out) / f"{entry.id.replace('/', '-')}{number_of}.json"
+        runs.append(_solved(entry, name, time_limit, seed, settings, file, progress))
+        if _interrupted(runs):
             break
     return runs
+
+
+def _interrupted(runs: Sequence[Run]) -> bool:
+    record = runs[-1].record if runs else None
+    return record is not None and record.result.termination is Termination.INTERRUPTED
 
 
 def _solved(
@@ -183,9 +224,11 @@ def _solved(
     time_limit: float | None,
     seed: int,
     settings: Mapping[str, object] | None,
-    out: str | Path | None,
+    out: Path | None,
     progress: Sink | None,
 ) -> Run:
+    used = find_method(entry.problem, method) if method is not None else entry.problem.default_method()
+    name = method or used.id
     try:
         record = solve_record(
             entry.instance,
@@ -196,18 +239,17 @@ def _solved(
             confirm=False,
             progress=progress,
         )
-        used = find_method(entry.problem, method) if method is not None else entry.problem.default_method()
         solution, outside = record.result.solution, used.outside_model
         path = None
         if solution is not None and out is not None:
-            path = write_text(Path(out) / f"{entry.id.replace('/', '-')}.json", _json(record.to_dict()))
+            path = write_text(out, _json(record.to_dict()))
         if solution is not None and not outside and _impossible(entry, record):
             judge(entry, Offer(credit("library solve"), solution))  # raises, and leaves both in a file
     except Disagreement as error:
-        return Run(entry, None, str(error), disagreement=True)
+        return Run(entry, None, str(error), disagreement=True, method=name)
     except SchedgapError as error:
-        return Run(entry, None, str(error))
-    return Run(entry, record, outside=outside, file=path)
+        return Run(entry, None, str(error), method=name)
+    return Run(entry, record, outside=outside, file=path, method=name)
 
 
 def _impossible(entry: Entry, record: Record) -> bool:
@@ -241,7 +283,8 @@ def library_submit(
     Parameters
     ----------
     name : the record's id
-    solution : a schedule, or the whole object of ``solve --json``, whose method and engine are then named
+    solution : a schedule, or the whole object of ``solve --json``, whose method and engine are then named and whose
+        objective has to be the checker's
     certificate : as ``certify`` writes it
     by : who is named for what gets better
     library : the folder that the record is written to; in a source checkout the collection itself where not given
@@ -278,10 +321,18 @@ def library_submit(
     if bare is not None and solution is not None:  # what cannot be read is told with its file
         checked(entry.problem, entry.instance, bare, name_of(solution, "solution"))
     text = None if certificate is None else read_certificate(certificate)
-    found = judge(entry, Offer(credit(by, **facts), bare, text))
+    claimed = _claimed(name, whole or {})
+    found = judge(entry, Offer(credit(by, **facts), bare, text, claimed=claimed))
     if not found.improved:
         return found
     return Judged(entry, found.write(home), found.violations, found.gains, found.lacks, found.certificate)
+
+
+def _claimed(name: str, whole: Mapping[str, object]) -> float | None:
+    claimed = whole.get("objective")
+    if isinstance(claimed, bool) or not isinstance(claimed, float | int | None):
+        raise InputError(f"library submit {name}: objective: must be a number, got {claimed!r}")
+    return claimed
 
 
 def library_faults(records: Sequence[Entry]) -> dict[str, list[str]]:
@@ -379,29 +430,77 @@ def _side(value: float | None, who: Credit | None, *, checked: bool) -> dict[str
     }
 
 
+@at_work()
+def library_site(
+    out: str | Path,
+    methods: Sequence[str] = (),
+    *,
+    problem: str | None = None,
+    time_limit: float = SITE_LIMIT,
+    library: str | Path | None = None,
+    progress: Sink | None = None,
+) -> Path:
+    """Write the library as static pages: one for each instance, problem and method, and all of it as one JSON file.
+
+    Parameters
+    ----------
+    out : the folder; files in it are replaced
+    methods : that run on the instances first, for the tables of methods; the heuristics of each problem where empty
+    problem : only its records
+    time_limit : seconds for each run
+    library : as of :func:`library_records`
+    progress : a stream, or a function that is told whole lines
+
+    Returns
+    -------
+    Path
+        Of the first page. ``library.json`` beside it is described by ``library.schema.json``.
+
+    Raises
+    ------
+    InputError
+        An unknown problem or method, or a folder that cannot be written.
+    """
+    from schedgap.benchmarks.library.site import Site
+
+    check_folder(Path(out))
+    records = entries(problem, library)
+    runs: list[Run] = []
+    for name in dict.fromkeys(entry.problem.id for entry in records):
+        chosen = methods or [one.id for one in find_problem(name).heuristics()]
+        runs += library_solve((), chosen, problem=name, time_limit=time_limit, library=library, progress=progress)
+        if _interrupted(runs):
+            raise KeyboardInterrupt
+    return Site(Path(out), [run.outcome for run in runs]).write(records, progress)
+
+
 def runs_text(runs: Sequence[Run]) -> str:
     """What ``library solve`` prints for a person."""
+    several = len({run.method for run in runs}) > 1
     rows, notes = [], []
     for run in runs:
-        known, (value, to) = run.entry.known, run.ratio
-        shown = "outside the model" if run.outside else "-" if value is None else f"{fixed(value, 4)} to {to}"
-        status = "error" if run.record is None else str(run.record.result.status)
         told = "improves the record" if run.improves else ""
-        rows.append([run.entry.id, status, number(run.objective), number(known.objective), shown, told])
+        rows.append([run.entry.id, run.method, *outcome_row(run.entry, run.outcome), told])
         if run.error:
-            notes.append(f"{run.entry.id}: {run.error}")
-    head = ["id", "status", "objective", "best known", "ratio", ""]
+            notes.append(f"{run.entry.id}, {run.method}: {run.error}")
+    head = ["id", "method", "status", "objective", "best known", "ratio", ""]
     better_ones = sum(run.improves for run in runs)
     solved = sum(run.objective is not None for run in runs)
     last = f"{solved} of {len(runs)} solved, {better_ones} better than the best known"
-    return "\n".join([table(head, rows), *notes, last + (": see library submit" if better_ones else "")])
+    last += ": see library submit" if better_ones else ""
+    found = standings([run.outcome for run in runs]) if several else []
+    tables = [
+        f"\n{name}: {standings_sheet([one for one in found if one.problem == name]).text()}"
+        for name in dict.fromkeys(one.problem for one in found)
+    ]
+    return "\n".join([table(head, rows), *notes, last, *tables])
 
 
 def runs_status(runs: Sequence[Run]) -> int:
     """The exit status of ``library solve``: 5 disagreement, 130 interrupted, 2 no run was possible, 4 nothing found."""
     if any(run.disagreement for run in runs):
         return 5
-    if runs and runs[-1].record is not None and runs[-1].record.exit_status == 130:
+    if _interrupted(runs):
         return 130
     if runs and all(run.record is None for run in runs):
         return 2

@@ -28,8 +28,6 @@ from schedgap.formulations.common.instance import Json
 from schedgap.formulations.common.numbers import ratio
 from schedgap.solvers.incumbent import contradicts
 
-LARGEST = 20_000
-"""Letters of an instance: larger ones take longer to judge than a search has."""
 FIRST = 3
 """Instances, the smallest, of which a candidate has to schedule one before the rest is tried."""
 GIVE_UP = 3
@@ -173,12 +171,10 @@ def stored(problem: Problem) -> list[Entry]:
     InputError
         It has none of this problem.
     """
-    known = [entry for entry in entries(problem.id) if entry.known.bound is not None]
-    sizes = {entry.id: len(entry.instance.to_json(None)) for entry in known}
-    small = [entry for entry in known if sizes[entry.id] <= LARGEST]
+    small = [entry for entry in entries(problem.id) if entry.frozen]
     if not small:
         raise InputError(f"--frozen: the library has no small instance of {problem.id}")
-    return sorted(small, key=lambda entry: (sizes[entry.id], entry.id))
+    return sorted(small, key=lambda entry: (len(entry.instance.to_json(None)), entry.id))
 
 
 class FrozenJudge:

@@ -32,6 +32,8 @@ from schedgap.solvers.result import Proof
 SHIPPED = Path(__file__).parent / "collection"
 ABOUT = "collection.json"
 KEY = "reference_record"
+LARGEST = 20_000
+"""Letters of an instance that methods are scored on: larger ones take longer to judge than a search has."""
 Kind = Literal["generated", "imported", "imported-like", "hunted", "reference"]
 
 
@@ -48,6 +50,16 @@ class Credit(Part):
     date: Annotated[str, Field(pattern=r"^\d{4}-\d\d-\d\d$")]
 
 
+class Past(Part):
+    """What left a record when something better came: a schedule's objective, or a bound, with who had it."""
+
+    objective: float | None = None
+    found: Credit | None = None
+    bound: float | None = None
+    proof: Annotated[Proof | None, Field(strict=False)] = None
+    proven: Credit | None = None
+
+
 class BestKnown(Part):
     """What is known of an instance: the content of ``reference_record``.
 
@@ -62,6 +74,7 @@ class BestKnown(Part):
     bound, proof, proven : the best bound, how far it is proven, and who did
     certificate : file of the certificate, where `proof` is certified
     accepted : checkers of others that accepted it, with their versions; ours did where there is one
+    history : what was known before, the oldest first
     """
 
     id: Annotated[str, Field(pattern=r"^[a-z0-9-]+/[A-Za-z0-9_.+-]+$")]
@@ -78,6 +91,7 @@ class BestKnown(Part):
     proven: Credit | None = None
     certificate: Annotated[str, Field(pattern=r"^[A-Za-z0-9_+][A-Za-z0-9_.+-]*\.cert$")] | None = None
     accepted: list[Line] = Field(default=[])
+    history: list[Past] = Field(default=[])
     solution: dict[str, Json] | None = None
 
 
@@ -110,6 +124,11 @@ class Entry:
     def instance(self) -> Instance:
         """The instance, validated."""
         return parse_instance(self.data, str(self.path or self.id))[1]
+
+    @cached_property
+    def frozen(self) -> bool:
+        """Whether it is one of those that methods are scored on: small, and with a bound."""
+        return self.known.bound is not None and len(self.instance.to_json(None)) <= LARGEST
 
     @property
     def certificate(self) -> Path | None:

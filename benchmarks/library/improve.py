@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from schedgap.benchmarks.library.collection import BestKnown, Credit, Entry, entries, judged
+from schedgap.benchmarks.library.collection import BestKnown, Credit, Entry, Past, entries, judged
 from schedgap.benchmarks.text import number
 from schedgap.catalogue.agreement import DISAGREEMENTS, write_disagreement
 from schedgap.formulations.common.check import Violation
@@ -31,6 +31,7 @@ class Offer:
     solution : a schedule
     certificate : JSON text
     bound, proof : without a certificate; the library's own runs alone may say so
+    claimed : the objective that is said to be the schedule's; None where nothing is said
     """
 
     credit: Credit
@@ -38,6 +39,7 @@ class Offer:
     certificate: str | None = None
     bound: float | None = None
     proof: Proof | None = None
+    claimed: float | None = None
 
 
 @dataclass(frozen=True)
@@ -185,16 +187,21 @@ def judge(entry: Entry, offer: Offer, disagreements: Path = DISAGREEMENTS) -> Ju
     if report.violations or report.objective is None:
         return Judged(entry, entry, report.violations)
     objective = report.value
+    if offer.claimed is not None and not agrees(objective, offer.claimed):
+        said = f"{number(offer.claimed, 12)} is claimed, the checker computes {number(objective, 12)}"
+        return Judged(entry, entry, (Violation("objective", said),))
     if contradicts(objective, known.bound, problem.sense):
         at_hand = {"solution": solution, "objective": objective}
         what = f"the bound in the record is {number(known.bound, 12)} ({known.proof})"
         raise _conflict(entry, at_hand, what, disagreements)
     gains, lacks = [], []
+    left: dict[str, Json] = {}
     change: dict[str, Json] = {}
     if offer.solution is not None:
         name = problem.objective_name
         if known.objective is None or better(objective, known.objective, problem.sense):
             change |= {"solution": offer.solution, "objective": objective, "found": offer.credit}
+            left |= {"objective": known.objective, "found": known.found}
             gains.append(f"{name} {number(objective, 12)}, {number(known.objective, 12)} was known")
         else:
             beside = "the same as" if agrees(objective, known.objective) else "worse than"
@@ -221,12 +228,15 @@ def judge(entry: Entry, offer: Offer, disagreements: Path = DISAGREEMENTS) -> Ju
         was = "none was known" if known.bound is None else f"{number(known.bound, 12)}, {known.proof}, is known"
         if _stronger(known, meets, offered, closes, problem.sense):
             best, meets, text = offered, closes, offer.certificate
+            left |= {"bound": known.bound, "proof": known.proof, "proven": known.proven}
             gains.append(f"bound {number(bound, 12)}, {proof}; {was}")
         else:
             lacks.append(f"bound {number(bound, 12)}, {proof}: no better; {was}")
     if not gains:
         return Judged(entry, entry, (), (), tuple(lacks))
-    best = best.model_copy(update={"status": "optimal" if meets else "open"})
+    past = [Past(**left)] if any(value is not None for value in left.values()) else []
+    status = "optimal" if meets else "open"
+    best = best.model_copy(update={"status": status, "history": [*known.history, *past]})
     return Judged(entry, Entry(best, entry.data, entry.path), (), tuple(gains), tuple(lacks), text)
 
 

@@ -1,4 +1,4 @@
-"""``schedgap library list|solve|submit``."""
+"""``schedgap library list|solve|submit|site``."""
 
 from __future__ import annotations
 
@@ -10,19 +10,25 @@ from schedgap.cli.arguments import add_seed, add_settings, add_time_limit, given
 
 
 def add_library(parser: argparse.ArgumentParser) -> None:
-    """Arguments of ``library list``, ``library solve`` and ``library submit``."""
-    actions = parser.add_subparsers(dest="action", metavar="list|solve|submit", required=True)
+    """Arguments of ``library list``, ``solve``, ``submit`` and ``site``."""
+    actions = parser.add_subparsers(dest="action", metavar="list|solve|submit|site", required=True)
     listed = actions.add_parser(
         "list", help="the records: best schedule and bound known, how far it is proven, by whom"
     )
     solved = actions.add_parser("solve", help="run a method, or one of your own, over the records")
     solved.add_argument("ids", nargs="*", metavar="ID", help="records (default: all, or all of --problem)")
-    solved.add_argument("--method", metavar="M", help="an id, or file.py:function (default: strongest exact)")
+    shown = actions.add_parser("site", help="write the library as static pages, with one JSON file of everything")
+    default = {solved: "strongest exact", shown: "all heuristics"}
+    for one, words in default.items():
+        text = f"an id, or file.py:function; several beside each other (default: {words})"
+        one.add_argument("--method", metavar="M", action="append", help=text)
+    add_time_limit(shown, "seconds for each run of a method (default 10)")
+    shown.add_argument("--out", type=Path, metavar="DIR", required=True, help="the folder of the pages")
     add_time_limit(solved, "seconds for each instance (default 60)")
     add_seed(solved)
     add_settings(solved, "options of the method")
     solved.add_argument("--out", type=Path, metavar="DIR", help="write each result to DIR, for submit")
-    for one in (listed, solved):
+    for one in (listed, solved, shown):
         one.add_argument("--problem", metavar="P", help="only the records of this problem")
     listed.add_argument(
         "--check",
@@ -38,16 +44,17 @@ def add_library(parser: argparse.ArgumentParser) -> None:
     submitted.add_argument("--license", metavar="L", help="of that log: MIT, CC-BY-4.0, ...")
     submitted.add_argument("--cite", metavar="TEXT", help="how that log is cited")
     submitted.add_argument("--by", required=True, metavar="NAME", help="who is named in the record")
-    for one in (listed, solved, submitted):
+    for one in (listed, solved, submitted, shown):
         text = "records of your own, before the shipped ones"
         one.add_argument("--library", type=Path, metavar="DIR", help=f"{text}; submit writes there")
+    for one in (listed, solved, submitted):
         one.add_argument("--json", action="store_true", help="print one JSON object")
 
 
 def run_library(arguments: argparse.Namespace) -> int:
     """0 done; 1 a record or what is submitted does not check; 2 a file is no record; 4 nothing solved; 5 better than a
     proven bound."""
-    return {"list": _list, "solve": _solve, "submit": _submit}[arguments.action](arguments)
+    return {"list": _list, "solve": _solve, "submit": _submit, "site": _site}[arguments.action](arguments)
 
 
 def _list(arguments: argparse.Namespace) -> int:
@@ -82,6 +89,21 @@ def _solve(arguments: argparse.Namespace) -> int:
     )
     print(to_json([run.to_dict() for run in runs]) if arguments.json else library.runs_text(runs))
     return library.runs_status(runs)
+
+
+def _site(arguments: argparse.Namespace) -> int:
+    from schedgap import library
+
+    page = library.library_site(
+        arguments.out,
+        arguments.method or (),
+        problem=arguments.problem,
+        time_limit=arguments.time_limit or library.SITE_LIMIT,
+        library=arguments.library,
+        progress=sys.stderr,
+    )
+    print(page)
+    return 0
 
 
 def _submit(arguments: argparse.Namespace) -> int:

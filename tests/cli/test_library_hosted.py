@@ -1,0 +1,315 @@
+"""The library as pages, as one JSON file with a schema, and submissions judged as the host of the repository would."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+import yaml
+from support.command import Command
+
+from schedgap.benchmarks.library.collection import SHIPPED, Entry, entries, find, read
+from schedgap.benchmarks.library.improve import Offer, credit, judge
+from schedgap.benchmarks.library.site import EVERYTHING, SCHEMA, Site, content_hash, everything, schema
+from schedgap.benchmarks.library.standings import Outcome, standings
+
+ROOT = Path(__file__).resolve().parents[2]
+WORKFLOW = Path(".github/workflows/library.yml")
+ID = "rar-ddls/worst-ff"
+FEW = (ID, "rar-ddls/tiny-1", "rar-ddls/paper-80-0", "ddl-cluster/paper-160-0", "hadar/tiny-1")
+
+
+def test_every_record_validates_against_the_published_schema() -> None:
+    found = json.loads(json.dumps(everything(entries())))
+    validator = jsonschema.Draft202012Validator(schema())
+    assert not [error.message for error in validator.iter_errors(found)]
+    assert len(found["records"]) == len(entries()) > 300 and found["hash"] == content_hash(found)
+    wrong: list[tuple[str, object]] = [("objective", "10"), ("proof", "sure"), ("extra", 1), ("id", "no id")]
+    for key, value in wrong:
+        changed = {**found, "records": [{**found["records"][0], key: value}]}
+        assert list(validator.iter_errors(changed)), key
+
+
+class Links(HTMLParser):
+    """What a page names."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.found: list[str] = []
+
+    def handle_starttag(self, tag: str, attributes: list[tuple[str, str | None]]) -> None:
+        self.found += [value for key, value in attributes if key in ("href", "src") and value]
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The pages of a few records with two methods, one of which found nothing of one instance."""
+    folder = tmp_path_factory.mktemp("site")
+    outcomes = [
+        Outcome(id=ID, method="ff", status="feasible", objective=40, ratio=40.0, ratio_to="optimum", seconds=0.1),
+        Outcome(id=ID, method="my file.py:f", status="optimal", objective=1, ratio=1.0, ratio_to="optimum"),
+        Outcome(id="rar-ddls/tiny-1", method="ff", status="unknown"),
+        Outcome(id="rar-ddls/paper-80-0", method="ff", status="unknown", frozen=False),
+    ]
+    Site(folder, outcomes).write([find(name) for name in FEW])
+    return folder
+
+
+def test_pages_lead_to_each_other_and_load_nothing_from_elsewhere(site: Path) -> None:
+    pages = sorted(site.rglob("*.html"))
+    assert len(pages) == 1 + 3 + 2 + len(FEW)
+    for page in pages:
+        links = Links()
+        links.feed(page.read_text(encoding="utf-8"))
+        assert all((page.parent / link).is_file() for link in links.found), (page, links.found)
+    named = {path.relative_to(site).as_posix() for path in site.rglob("*.*")}
+    assert {EVERYTHING, SCHEMA, f"instances/{ID}.solution.json", "instances/rar-ddls/tiny-1.mps.gz"} <= named
+
+
+def test_an_instances_page_has_its_record_and_its_files(site: Path) -> None:
+    page = (site / "instances" / "ddl-cluster" / "paper-160-0.html").read_text(encoding="utf-8")
+    known = find("ddl-cluster/paper-160-0").known
+    words = " ".join(re.sub(r"<[^>]*>", " ", page).split())
+    assert known.history and known.found is not None and known.found.date in words
+    assert re.search(r"<svg|<img", page)
+    assert "33.67954787" in words and "checked by the checker of ddl-cluster" in words and "no MPS file: " in words
+    large = (site / "instances" / "rar-ddls" / "paper-80-0.html").read_text(encoding="utf-8")
+    assert "nonzeros; schedgap export" in large
+    written = read_like(site / "instances" / f"{ID}.json")
+    assert written["reference_record"]["objective"] == find(ID).known.objective
+    model = gzip.decompress((site / "instances" / "rar-ddls" / "tiny-1.mps.gz").read_bytes()).decode()
+    assert "ROWS" in model and model.rstrip().endswith("ENDATA")
+    found = read_like(site / EVERYTHING)
+    jsonschema.validate(found, read_like(site / SCHEMA))
+    assert found["hash"] == content_hash(found) and {one["id"] for one in found["records"]} == set(FEW)
+
+
+def read_like(path: Path) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    return found
+
+
+def test_a_record_that_does_not_check_is_told_on_its_page(tmp_path: Path) -> None:
+    entry = find("rar-ddls/tiny-1")
+    false = Entry(entry.known.model_copy(update={"objective": 1.0}), entry.data, entry.path)
+    Site(tmp_path, []).write([false])
+    page = (tmp_path / "instances" / "rar-ddls" / "tiny-1.html").read_text(encoding="utf-8")
+    assert "Does not check: " in page and "when this page was made" not in page
+    assert "1 records do not check: rar-ddls/tiny-1" in (tmp_path / "index.html").read_text(encoding="utf-8")
+
+
+def test_scores_and_wins() -> None:
+    def one(name: str, method: str, value: float | None, ratio: float | None, to: str = "optimum") -> Outcome:
+        return Outcome.model_validate(
+            {"id": name, "method": method, "status": "", "objective": value, "ratio": ratio, "ratio_to": ratio and to}
+        )
+
+    rows = [
+        one("rar-ddls/a", "x", 10.0, 1.0), one("rar-ddls/b", "x", 40.0, 2.0), one("rar-ddls/c", "x", None, None),
+        one("rar-ddls/a", "y", 10.0, 1.0), one("rar-ddls/b", "y", 30.0, 1.5), one("rar-ddls/c", "y", 9.0, 3.0, "bound"),
+        one("rar-ddls/a", "z", 5.0, 1.0).model_copy(update={"outside": True}),
+        one("rar-ddls/d", "x", 5.0, 1.0).model_copy(update={"frozen": False}),
+    ]  # fmt: skip
+    first, second = standings(rows)
+    assert (first.method, first.wins, first.solved, first.instances, first.optima, first.bounds) == ("y", 3, 3, 3, 2, 1)
+    assert first.score == pytest.approx((1 + 1 / 1.5 + 1 / 3) / 3) and first.mean == 1.25 and first.worst == 3.0
+    assert (second.method, second.wins, second.solved, second.score) == ("x", 1, 2, 0.5)
+    most = Outcome.model_validate({**rows[0].model_dump(), "id": "hadar/a", "ratio": "inf"})
+    assert standings([most])[0].score == 0 and standings([most])[0].worst == "inf"
+
+
+def test_several_methods_at_once_with_a_summary(command: Command, tmp_path: Path) -> None:
+    methods = ("--method", "ff", "--method", "lpt-colocate")
+    ran = command("library", "solve", ID, "rar-ddls/tiny-1", *methods, "--out", tmp_path / "runs")
+    assert ran.status == 0 and "mean ratio to optimum" in ran.out
+    assert len(list((tmp_path / "runs").iterdir())) == 4
+    row = next(line.split() for line in ran.out.splitlines() if line.startswith("ff "))
+    rows = json.loads(command("library", "solve", ID, "rar-ddls/tiny-1", *methods, "--json").out)
+    ratios = [one["ratio"] for one in rows if one["method"] == "ff"]
+    assert float(row[1]) == pytest.approx(sum(1 / ratio for ratio in ratios) / 2, abs=1e-4)
+
+
+def test_the_command_runs_the_heuristics_and_writes_the_pages(
+    command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for wrong in (("--problem", "no-problem"), ("--problem", "hadar", "--method", "no-method")):
+        ran = command("library", "site", *wrong, "--out", tmp_path / "site")
+        assert ran.status == 2 and wrong[-1] in ran.message and not (tmp_path / "site").exists()
+    monkeypatch.setattr("schedgap.library.entries", lambda *_: (find(ID),))
+    ran = command("library", "site", "--out", tmp_path / "site")
+    found = read_like(tmp_path / "site" / EVERYTHING)
+    assert ran.status == 0 and ran.out.strip() == str(tmp_path / "site" / "index.html")
+    assert {one["method"] for one in found["outcomes"]} >= {"ff", "sjf-bco", "lpt-colocate"}
+    assert max(one["score"] for one in found["standings"]) <= 1
+
+
+def test_what_was_known_before_is_kept() -> None:
+    entry = find(ID)
+    assert entry.known.solution is not None and entry.certificate is not None
+    nothing: Mapping[str, Any] = {"bound": 1.0, "proof": "claimed", "status": "open", "certificate": None}
+    weaker = Entry(entry.known.model_copy(update=nothing), entry.data, entry.path)
+    found = judge(weaker, Offer(credit("N"), certificate=gzip.decompress(entry.certificate.read_bytes()).decode()))
+    (past,) = found.after.known.history
+    assert (past.bound, past.proof, past.proven, past.objective) == (1.0, "claimed", entry.known.proven, None)
+
+
+# ---- submissions
+
+
+@pytest.fixture(scope="module")
+def origin(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A repository whose main branch has a record that can be improved, with the workflow and its script."""
+    folder = tmp_path_factory.mktemp("origin")
+    work = folder / "work"
+    for path in (WORKFLOW, Path(".github/library_submission.py")):
+        (work / path).parent.mkdir(parents=True, exist_ok=True)
+        (work / path).write_bytes((ROOT / path).read_bytes())
+    collection = work / "benchmarks" / "library" / "collection"
+    entry = find(ID)
+    poor = find("rar-ddls/tiny-1")
+    poor.write(collection)
+    stated = {"bound": None, "proof": None, "proven": None, "status": "open", **_slower(entry)}
+    Entry(entry.known.model_copy(update=stated), entry.data, entry.path).write(collection)
+    git(work, "init", "--quiet", "--initial-branch=main")
+    commit(work, "main")
+    return work
+
+
+def _slower(entry: Entry) -> dict[str, Any]:
+    """The same schedule, every job begun one slot later."""
+    from schedgap.api import check
+
+    assert entry.known.solution is not None
+    late = {**entry.known.solution, "start": {job: at + 1 for job, at in entry.known.solution["start"].items()}}
+    report = check(entry.instance, late)
+    assert report.feasible and report.objective is not None
+    return {"solution": late, "objective": float(report.objective)}
+
+
+def git(folder: Path, *arguments: str) -> str:
+    names = ("-c", "user.name=A. N. Other", "-c", "user.email=other@example.org")
+    ran = subprocess.run(["git", *names, *arguments], cwd=folder, check=True, capture_output=True, text=True)
+    return ran.stdout.strip()
+
+
+def commit(folder: Path, text: str) -> str:
+    git(folder, "add", "--all")
+    git(folder, "commit", "--quiet", "--message", text)
+    return git(folder, "rev-parse", "HEAD")
+
+
+def host(origin: Path, head: str, clone: Path) -> tuple[int, str]:
+    """Run the steps of the workflow on a fresh clone of the base, as the host does; schedgap is installed already."""
+    base = git(origin, "rev-parse", "main")
+    (job,) = yaml.safe_load((ROOT / WORKFLOW).read_text())["jobs"].values()
+    event = {"github.event.pull_request.base.sha": base, "github.event.pull_request.head.sha": head}
+
+    def filled(text: str) -> str:
+        return re.sub(r"\$\{\{ ([\w.]+) \}\}", lambda found: event[found[1]], text)
+
+    names = {key: filled(value) for key, value in job["env"].items()}
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    steps = job["steps"]
+    assert steps[0]["uses"].startswith("actions/checkout@") and filled(steps[0]["with"]["ref"]) == base
+    git(origin.parent, "clone", "--quiet", "--no-local", f"file://{origin}", str(clone))
+    git(clone, "checkout", "--quiet", base)
+    told = ""
+    for step in steps:
+        if "run" not in step or step["run"] == "python -m pip install .":
+            continue
+        shell = ["bash", "--noprofile", "--norc", "-eo", "pipefail", "-c", step["run"]]
+        ran = subprocess.run(
+            shell, cwd=clone, env={**os.environ, **names, "PATH": path}, capture_output=True, text=True
+        )
+        told += ran.stdout + ran.stderr
+        if ran.returncode:
+            return ran.returncode, told
+    return 0, told
+
+
+@pytest.fixture
+def request_branch(origin: Path, tmp_path: Path) -> Iterator[Path]:
+    """A fresh clone of the repository, on a branch of its own."""
+    mine = tmp_path / "mine"
+    git(origin.parent, "clone", "--quiet", str(origin), str(mine))
+    git(mine, "checkout", "--quiet", "-b", tmp_path.name)
+    yield mine
+
+
+def offered(mine: Path, origin: Path, text: str) -> str:
+    head = commit(mine, text)
+    git(mine, "push", "--quiet", "origin", "HEAD")
+    return head
+
+
+def better(mine: Path, certificate: bytes | None = None) -> Path:
+    """What `library submit` writes into a checkout, with the shipped record's schedule; the record's file."""
+    from schedgap.library import library_submit
+
+    collection = mine / "benchmarks" / "library" / "collection"
+    shipped = find(ID)
+    given = None
+    if certificate is not None:
+        given = mine.parent / "given.cert"
+        given.write_bytes(certificate)
+    library_submit(ID, shipped.known.solution, given, by="A. N. Other", library=collection)
+    return collection / "rar_ddls" / "worst-ff.json"
+
+
+def test_a_better_schedule_is_taken(origin: Path, request_branch: Path, tmp_path: Path) -> None:
+    path = better(request_branch)
+    status, told = host(origin, offered(request_branch, origin, "better"), tmp_path / "clone")
+    assert status == 0 and "1 of 1 records are better and right" in told
+    history = read(path).known.history
+    assert len(history) == 1 and history[0].objective == _slower(find(ID))["objective"]
+
+
+def test_a_wrong_objective_is_refused(origin: Path, request_branch: Path, tmp_path: Path) -> None:
+    path = better(request_branch)
+    data = read_like(path)
+    data["reference_record"]["objective"] -= 1
+    path.write_text(json.dumps(data))
+    status, told = host(origin, offered(request_branch, origin, "wrong"), tmp_path / "clone")
+    assert status == 1 and "is claimed, the checker computes" in told
+
+
+def test_a_doctored_certificate_is_refused(origin: Path, request_branch: Path, tmp_path: Path) -> None:
+    shipped = find(ID).certificate
+    assert shipped is not None
+    path = better(request_branch, shipped.read_bytes())
+    (kept,) = path.parent.glob("worst-ff-*.cert")
+    forged = json.loads(gzip.decompress(kept.read_bytes()))
+    forged["claim"] = str(int(forged["claim"]) + 5)
+    kept.write_bytes(gzip.compress(json.dumps(forged).encode()))
+    status, told = host(origin, offered(request_branch, origin, "doctored"), tmp_path / "clone")
+    assert status == 1 and "certificate: rejected" in told
+
+
+def test_what_is_not_what_submit_writes_is_refused(origin: Path, request_branch: Path, tmp_path: Path) -> None:
+    """A bound without its certificate, and a change of code beside the record."""
+    path = better(request_branch)
+    data = read_like(path)
+    data["reference_record"] |= {"bound": 1.0, "proof": "claimed", "proven": data["reference_record"]["found"]}
+    path.write_text(json.dumps(data))
+    status, told = host(origin, offered(request_branch, origin, "bound"), tmp_path / "clone")
+    assert status == 1 and "is not what `schedgap library submit` writes: bound, proof" in told
+    (request_branch / ".github" / "library_submission.py").write_text("print('all is well')\n")
+    status, told = host(origin, offered(request_branch, origin, "code"), tmp_path / "again")
+    assert status == 1 and "a submission changes records alone" in told
+
+
+def test_the_workflow_runs_nothing_of_the_request() -> None:
+    text = (ROOT / WORKFLOW).read_text()
+    told = yaml.safe_load(text)
+    assert told["permissions"] == {"contents": "read"} and "pull_request_target" not in text
+    assert told[True]["pull_request"]["paths"] == [f"{SHIPPED.relative_to(ROOT)}/**"]  # YAML 1.1 reads "on" as true
