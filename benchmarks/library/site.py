@@ -14,7 +14,7 @@ from pathlib import Path
 from pydantic import Field
 
 from schedgap.benchmarks.instances import figure_of, workload_of
-from schedgap.benchmarks.library.collection import KEY, BestKnown, Credit, Entry, about, faults
+from schedgap.benchmarks.library.collection import KEY, BestKnown, Credit, Entry, Past, about, faults
 from schedgap.benchmarks.library.standings import Outcome, Standing, outcome_row, standings, standings_sheet
 from schedgap.benchmarks.records import plain_number
 from schedgap.benchmarks.report.page import picture, render
@@ -236,7 +236,8 @@ def _model_file(entry: Entry, path: Path) -> str:
 def _history(known: BestKnown) -> list[tuple[str, float | None, str, Credit]]:
     """What the record was and is by day: what, its value, level of proof, who."""
     rows: list[tuple[str, float | None, str, Credit]] = []
-    for step in (*known.history, known):
+    steps: list[Past | BestKnown] = [*known.history, known]
+    for step in steps:
         if step.found is not None:
             rows.append(("schedule", step.objective, "", step.found))
         if step.proven is not None:
