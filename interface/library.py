@@ -8,9 +8,9 @@ from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from schedgap.benchmarks.hosting.standings import Outcome, outcome_row, standings, standings_sheet
 from schedgap.benchmarks.library.collection import SHIPPED, Credit, Entry, about, entries, faults, find
 from schedgap.benchmarks.library.improve import Judged, Offer, credit, judge, new_entry
-from schedgap.benchmarks.library.standings import Outcome, outcome_row, standings, standings_sheet
 from schedgap.benchmarks.proving import CertificateLike, read_certificate
 from schedgap.benchmarks.records import Record, plain, plain_number
 from schedgap.benchmarks.text import fixed, number, table
@@ -461,7 +461,7 @@ def library_site(
     InputError
         An unknown problem or method, or a folder that cannot be written.
     """
-    from schedgap.benchmarks.library.site import Site
+    from schedgap.benchmarks.hosting.site import Site
 
     check_folder(Path(out))
     records = entries(problem, library)

@@ -18,10 +18,10 @@ import pytest
 import yaml
 from support.command import Command
 
+from schedgap.benchmarks.hosting.site import EVERYTHING, SCHEMA, Site, content_hash, everything, schema
+from schedgap.benchmarks.hosting.standings import Outcome, standings
 from schedgap.benchmarks.library.collection import SHIPPED, Entry, entries, find, read
 from schedgap.benchmarks.library.improve import Offer, credit, judge
-from schedgap.benchmarks.library.site import EVERYTHING, SCHEMA, Site, content_hash, everything, schema
-from schedgap.benchmarks.library.standings import Outcome, standings
 
 ROOT = Path(__file__).resolve().parents[2]
 WORKFLOW = Path(".github/workflows/library.yml")

@@ -13,7 +13,7 @@ FLOORS: tuple[tuple[str, ...], ...] = (
     ("records", "confirming", "instances"),
     ("importers", "judging", "sweep", "library", "online"),
     ("workload", "report"),
-    ("suites", "ledger", "laboratory", "hunt"),
+    ("suites", "ledger", "laboratory", "hunt", "hosting"),
     ("evaluation",),
     ("audit", "snapshots"),
     ("studies",),

@@ -13,9 +13,9 @@ from pathlib import Path
 
 from pydantic import Field
 
+from schedgap.benchmarks.hosting.standings import Outcome, Standing, outcome_row, standings, standings_sheet
 from schedgap.benchmarks.instances import figure_of, workload_of
 from schedgap.benchmarks.library.collection import KEY, BestKnown, Credit, Entry, Past, about, faults
-from schedgap.benchmarks.library.standings import Outcome, Standing, outcome_row, standings, standings_sheet
 from schedgap.benchmarks.records import plain_number
 from schedgap.benchmarks.report.page import picture, render
 from schedgap.benchmarks.report.sheet import Marked, Sheet

@@ -1,0 +1,1 @@
+"""The library for a host: tables of methods, and static pages."""
