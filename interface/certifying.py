@@ -163,7 +163,7 @@ def certify(
     time_limit : seconds; half of them for the schedule, the rest for the proof
     memory_limit : GB that the method may take
     seed : of the method
-    rows : a certificate in form rows or none, so that it can be written as VIPR
+    rows : a certificate that can be written as VIPR, or none
     progress : a stream, or a function that is told whole lines
 
     Returns
@@ -180,6 +180,7 @@ def certify(
     from schedgap.solvers.certificates.bounds import prove_bound
     from schedgap.solvers.certificates.make import Effort, check, prove
     from schedgap.solvers.certificates.tree import Unproven
+    from schedgap.solvers.certificates.vipr import says_bounds
     from schedgap.solving import solve
 
     problem, given = read_instance(instance)
@@ -201,7 +202,7 @@ def certify(
     try:
         with budget:
             value = None
-            if result.status is not Status.INFEASIBLE and not rows:
+            if result.status is not Status.INFEASIBLE and (not rows or says_bounds(problem.id)):
                 try:
                     certificate = prove_bound(given)
                     verdict = check(given, certificate)

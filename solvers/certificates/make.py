@@ -82,7 +82,7 @@ def prove(
     value, solution : of the best schedule known, by the problem's checker; None where there is said to be none
     effort : when to give up
     bound : the certificate of a bound, where it is known
-    rows : in form rows only, which :mod:`~schedgap.solvers.certificates.vipr` can write
+    rows : only in a form that :mod:`~schedgap.solvers.certificates.vipr` can write
 
     Returns
     -------
@@ -96,7 +96,7 @@ def prove(
     from schedgap.solvers.certificates.bounds import prove_bound
 
     given = plain(instance)
-    if value is not None and not rows:
+    if value is not None and (not rows or vipr.says_bounds(given["problem"])):
         try:
             found = prove_bound(instance) if bound is None else bound
             verdict = checker.check(given, checker.parse(json.dumps(found)))
@@ -107,8 +107,8 @@ def prove(
     if given["problem"] == "ddl-cluster" and (value is None or not all(job.get("placement") for job in given["jobs"])):
         raise Unproven("the bound is not the value, and placements are not given")
     form, options, grow = _way(instance, given, value)
-    if rows and form != "rows":
-        raise Unproven(f'certificates of {given["problem"]} are of form "{form}", without rows')
+    if rows and (why := vipr.NO_ROWS.get(form)):
+        raise Unproven(f'certificates of {given["problem"]} in form "{form}" are {why}')
     try:
         model = checker.model_of(given, form, options)
         if len(model.names) + len(model.rows) > effort.size:

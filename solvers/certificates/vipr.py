@@ -1,4 +1,4 @@
-"""Certificates in form rows as files of VIPR 1.0, which checkers of others read.
+"""Certificates in form rows, and of area, as files of VIPR 1.0, which checkers of others read.
 
 Cheung, Gleixner and Steffy, "Verifying integer programming results" (IPCO 2017); format and checker: scipopt/vipr. The
 file states the rows of the model, its bounds, what is to be proven, and one derivation a step: sums of rows (``lin``),
@@ -26,6 +26,13 @@ from schedgap.solvers.certificates.linear import Box, Model, Rejected, number, r
 ABSURD = "0"
 """The left side of 0 >= 1, from which everything follows."""
 _NOTE = "% schedgap "
+NO_ROWS = {
+    "prices": "no linear argument for VIPR: a dynamic program finds the best of each job at the prices",
+    "orders": "no linear argument for VIPR: they bound sequences of events",
+    "srpt": "no linear argument for VIPR: they run a machine that may pause",
+    "machines": "no linear argument for VIPR: they run machines that may pause",
+}
+"""Forms that cannot be written, and why."""
 
 
 class Bound(NamedTuple):
@@ -34,6 +41,10 @@ class Bound(NamedTuple):
     value: Any
     line: int
 
+
+_PROVEN_HERE = {"weights", "factor"}
+"""Parts of a leaf of area that are no part of the rows."""
+_MOST_STEPS = 2_000_000
 
 Terms = Sequence[tuple[int, "Fraction | None"]]
 """Lines with their factors, None for cases."""
@@ -121,7 +132,7 @@ class Writer:
         """Those of the model."""
         low, high = {}, {}
         for j, (least, most) in enumerate(_domains(self.model)):
-            line = len(self.rows) + 2 * j
+            line = self.given + 2 * (j - len(self.model.names))
             low[j], high[j] = Bound(least, line), Bound(most, line + 1)
         return Bounds(low, high)
 
@@ -166,8 +177,11 @@ class Writer:
                 proof = None
                 if narrowing and part.empty is None:
                     part, proof = self._narrow(part, self.rows_of[j])
-                sides.append((self._node(side, part, narrowing=narrowing) if proof is None else proof, case))
-            return self._both(*sides)
+                if proof is None:
+                    proof = self._node(side, part, narrowing=narrowing)
+                sides.append((proof, case))
+            low, high = sides
+            return self._both(low, high)
         ((kind, multipliers),) = node.items()
         if kind == "bound":
             return self._at_least(multipliers, at)
@@ -182,9 +196,16 @@ class Writer:
             return case, at.within(j, high=min(at.high[j], bound, key=lambda known: known.value))
         return case, at.within(j, low=max(at.low[j], bound, key=lambda known: known.value))
 
-    def _both(self, one: tuple[int, int], other: tuple[int, int]) -> int:
-        """What is proven in two cases of which one holds."""
+    def _both(
+        self,
+        one: tuple[int, int],
+        other: tuple[int, int],
+        aim: tuple[Any, str] | None = None,
+    ) -> int:
+        """What is proven in two cases of which one holds: the target, where no other aim is given."""
         lines: Terms = [(line, None) for pair in (one, other) for line in pair]
+        if aim is not None:
+            return self._add("G", *aim, "uns", lambda: lines)
         if self.target is None:
             return self._add("G", 1, ABSURD, "uns", lambda: lines)
         return self._add("G", self.target, "OBJ", "uns", lambda: lines)
@@ -305,6 +326,126 @@ class Writer:
         return [(self.rows[name], Fraction(factor, own)), *others]
 
 
+class AreaWriter(Writer):
+    """Writes a certificate of area, in the rows that its rules have for it (``periods``).
+
+    Where weights are not a multiple of the gangs, the most that those in a slot weigh
+    is derived, by cases of how many gangs of a size are there.
+    """
+
+    def __init__(self, instance: Mapping[str, Any], certificate: Mapping[str, Any]) -> None:
+        leaf = certificate["tree"]["prices"]
+        options = {"horizon": certificate["options"]["horizon"]}
+        options |= {k: leaf[k] for k in leaf.keys() - _PROVEN_HERE}
+        weights: dict[int, int] = {}
+        if "weights" in leaf:
+            gangs = {job["gpus"] for job in instance["jobs"]}
+            weights = {g: leaf["weights"].get(str(g), 0) for g in gangs}
+            options["slots"] = len({Fraction(w, g) for g, w in weights.items()}) > 1
+        super().__init__(instance, {**certificate, "form": "periods", "options": options})
+        if weights:
+            total = sum(server["gpus"] for server in instance["servers"])
+            factors = self._periods(weights, _heaviest(weights, total), slots=options["slots"])
+        elif "gang" in leaf:
+            factors = self._one_or_two(instance["jobs"], leaf["gang"], Fraction(leaf["factor"]))
+        else:
+            factors = {"run": Fraction(1)}
+        rows = self.model.rows
+        late = sum(y * rows[name].terms.get(0, 0) for name, y in factors.items())
+        scale = self.model.cost[0] / late
+        self.tree = {"bound": {name: str(y * scale) for name, y in factors.items() if y}}
+
+    def _periods(self, weights: Mapping[int, int], most: int, *, slots: bool) -> dict[str, Fraction]:
+        """By row its factor: of the work of each size of gang, and of what is held in each period."""
+        factors = {f"work[{g}]": Fraction(w) for g, w in weights.items()}
+        at = self._bounds()
+        index = self.model.index
+        for name in [name for name in self.rows if name.startswith("gpus[")]:
+            if not slots:
+                gang, weight = next(iter(weights.items()))
+                factors[name] = Fraction(weight, gang)
+                continue
+            p = name[5:-1]
+            terms = [(f"held[{g},{p}]", w) for g, w in weights.items() if w]
+            heavy = f"weigh[{p}]"
+            self.rows[heavy] = self._weighed(name, {index[x]: w for x, w in terms}, most, at)
+            self.model.row(heavy, terms, "<=", most)
+            factors[heavy] = Fraction(1)
+        return factors
+
+    def _one_or_two(self, jobs: Any, gang: int, factor: Fraction) -> dict[str, Fraction]:
+        """By row its factor, where large gangs on one server count for more."""
+        factors = {"gpus": Fraction(1), "large": factor}
+        for j, job in enumerate(jobs):
+            wide = job["gpus"] + (factor if job["gpus"] >= gang else 0)
+            factors[f"runs[one,{j}]"] = wide
+            factors[f"runs[two,{j}]"] = Fraction(job["gpus"])
+        return {name: y for name, y in factors.items() if name in self.rows}
+
+    def _weighed(self, name: str, weights: Mapping[int, int], most: int, at: Bounds) -> int:
+        """The line that says that the gangs of a slot weigh no more than `most`.
+
+        Parameters
+        ----------
+        name : the row of the slot's GPUs
+        weights : by variable
+        """
+        row = self.model.rows[name]
+        sizes = {j: -a for j, a in row.terms.items()}
+        left = _sum_of({j: Fraction(-w) for j, w in weights.items()})
+        tops = {j: at.low[j].value for j in sizes}
+        free = -row.right - sum(size * tops[j] for j, size in sizes.items())
+        if free < 0:
+            too_many: Terms = [
+                (self.rows[name], Fraction(1)),
+                *((at.low[j].line, size) for j, size in sizes.items()),
+            ]
+            return self._add("G", -free, ABSURD, "lin", lambda: too_many)
+        price, torn = Fraction(0), None
+        for j in sorted(weights, key=lambda j: -weights[j] / sizes[j]):  # the heaviest a GPU first
+            room = at.high[j].value - at.low[j].value
+            more = min(free / sizes[j], room)
+            free -= more * sizes[j]
+            tops[j] += more
+            if more < room:
+                price = weights[j] / sizes[j]
+                torn = j if more.denominator > 1 else None
+                break
+        over = {j: price * size - weights.get(j, 0) for j, size in sizes.items()}
+        bounds = [(at.low[j] if c > 0 else at.high[j], c) for j, c in over.items() if c]
+        total = price * row.right + sum(c * bound.value for bound, c in bounds)
+        if math.ceil(total) >= -most:
+            terms = [(bound.line, c) for bound, c in bounds]
+            if price:
+                terms.append((self.rows[name], price))
+            return self._add("G", math.ceil(total), left, "rnd", lambda: terms)
+        if torn is None or len(self.steps) > _MOST_STEPS:
+            reject("what gangs weigh together takes too many cases to derive")
+        k = math.floor(tops[torn])
+        sides = []
+        for sense, value in (("L", k), ("G", k + 1)):
+            case, part = self._case(at, torn, sense, value)
+            sides.append((self._weighed(name, weights, most, part), case))
+        low, high = sides
+        return self._both(low, high, (-most, left))
+
+
+def _heaviest(weights: Mapping[int, int], total: int) -> int:
+    """The most that gangs weigh that are held together."""
+    best = [0] * (total + 1)
+    for size in range(1, total + 1):
+        best[size] = max([best[size - 1], *(best[size - g] + w for g, w in weights.items() if g <= size)])
+    return best[total]
+
+
+def says_bounds(problem: str) -> bool:
+    """Whether certificates of a bound can be written, too."""
+    try:
+        return hasattr(checker.rules_of(problem), "AS_ROWS")
+    except Rejected:
+        return False
+
+
 def head(instance: Mapping[str, Any], form: str, options: Mapping[str, Any], claim: Fraction | None) -> Iterator[str]:
     """The file up to its derivations: a note of what it is about, variables, objective, rows and what is to be proven.
 
@@ -356,9 +497,15 @@ def _about(certificate: Mapping[str, Any]) -> tuple[str, Mapping[str, Any], Frac
 
 
 def _rows_model(instance: Mapping[str, Any], form: str, options: Mapping[str, Any]) -> Model:
-    model = checker.model_of(instance, form, options)
+    rules = checker.rules_of(instance["problem"])
+    others = getattr(rules, "AS_ROWS", {})
+    if form in others:
+        model = Model()
+        others[form](instance, options, model)
+        return model.finished()
+    model = checker.model_from(rules, instance, form, options)
     if model.price is not None:
-        reject(f'a certificate of form "{form}" prices whole schedules, for which VIPR has no rows')
+        reject(f'certificates in form "{form}" are {NO_ROWS[form]}')
     return model
 
 
@@ -375,8 +522,9 @@ def text(instance: Mapping[str, Any], certificate: Mapping[str, Any]) -> str:
         The certificate proves nothing, or is of a form that VIPR cannot say.
     """
     checker.check(instance, certificate)
+    kind = AreaWriter if certificate["form"] == "area" else Writer
     try:
-        return "\n".join(Writer(instance, certificate).lines()) + "\n"
+        return "\n".join(kind(instance, certificate).lines()) + "\n"
     except RecursionError:
         raise Rejected("the tree is too deep") from None
 

@@ -28,6 +28,9 @@ LARGEST_COEFFICIENT = 1e20
 BOUND_INTERVAL = 0.25
 """Seconds between two bounds on the progress line."""
 
+_SAME_OBJECTIVE = 1e-6
+"""Relative: HiGHS 1.16.0 can return the start, a worse point, with the value of the optimum."""
+
 _CALLBACKS = cb.HighsCallbackType
 _INTERRUPTS = (
     _CALLBACKS.kCallbackMipInterrupt,
@@ -161,6 +164,11 @@ class _Run:
         info = self._solver.getInfo()
         feasible = info.primal_solution_status == highspy.kSolutionStatusFeasible
         values = np.asarray(self._solver.getSolution().col_value, dtype=np.float64) if feasible else None
+        if name == "kOptimal" and values is not None and self._arrays.is_mip:
+            told = info.objective_function_value - self._offset
+            real = float(self._objective.cost @ values)
+            if abs(told - real) > _SAME_OBJECTIVE * max(1.0, abs(told)):
+                values = None
         if self._arrays.is_mip:
             bound = self._outer(info.mip_dual_bound)
             return _Native(name, values, bound, int(info.mip_node_count), run.interrupted)
@@ -321,9 +329,10 @@ def _solved(
 ) -> _Native:
     """One run; a second one without presolve where the first contradicts itself.
 
-    HiGHS 1.13.1 ends in kSolveError, or calls optimal a point that it knows to be infeasible, on some models
-    that its presolve reduces to nothing. Its presolve also calls some unbounded linear programs infeasible,
-    so it is off from the start for those that bounds leave open.
+    On some models that presolve reduces to nothing HiGHS 1.13.1 ends in kSolveError, or calls optimal
+    a point that it knows to be infeasible, and 1.16.0 returns the start with another point's objective.
+    Presolve also calls some unbounded linear programs infeasible, so it is off from the start for those
+    that bounds leave open.
     """
     native = _Native("kNotset", None, None, None, False)
     arrays = model.arrays

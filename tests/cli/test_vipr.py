@@ -11,28 +11,35 @@ import os
 import re
 import shutil
 import subprocess
+from collections import Counter
 from collections.abc import Callable
 from fractions import Fraction
 from functools import cache
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from support.command import Command
+from support.rar_random import random_small
 
+from schedgap import solve
 from schedgap.benchmarks.library.collection import Entry, entries
 from schedgap.benchmarks.studies.library.accepted import NAME
 from schedgap.formulations.common.instance import Instance
+from schedgap.formulations.rar_ddls.bounds import lower_bound
+from schedgap.formulations.rar_ddls.instance import RarDdlsInstance
 from schedgap.solvers.certificates import checker, vipr
-from schedgap.solvers.certificates.linear import Rejected
-from schedgap.solvers.certificates.make import as_vipr, plain
+from schedgap.solvers.certificates.linear import Model, Rejected
+from schedgap.solvers.certificates.make import as_vipr, certificate_of, plain
+from schedgap.solvers.certificates.rar_ddls import areas
+from schedgap.solvers.certificates.rules import rar_ddls
 
 SOURCE = Path(__file__).parents[3] / "shared" / "tools" / "vipr" / "viprchk.cpp"
-ROWS = {
-    entry.id: certificate
-    for entry in entries()
-    if entry.certificate is not None and (certificate := checker.load(str(entry.certificate)))["form"] == "rows"
-}
+LOADED = {entry.id: checker.load(str(entry.certificate)) for entry in entries() if entry.certificate is not None}
+ROWS = {name: certificate for name, certificate in LOADED.items() if certificate["form"] == "rows"}
+AREA = {name: certificate for name, certificate in LOADED.items() if certificate["form"] == "area"}
+WRITTEN = ROWS | AREA
 EACH = Path(__file__).parents[1] / "support" / "each_multiplier.cpp"
 MOST_LETTERS = 20_000
 """Of a file all of whose multipliers are changed here."""
@@ -74,20 +81,21 @@ def accepts(tmp_path_factory: pytest.TempPathFactory) -> Verdict:
 
 @cache
 def written(name: str) -> str:
-    return vipr.text(plain(ENTRIES[name].instance), ROWS[name])
+    return vipr.text(plain(ENTRIES[name].instance), WRITTEN[name])
 
 
-def test_every_certificate_with_rows_is_accepted(accepts: Verdict) -> None:
-    refused = [name for name in ROWS.keys() - LARGE if not accepts(written(name))]
+def test_every_certificate_that_can_be_written_is_accepted(accepts: Verdict) -> None:
+    refused = [name for name in WRITTEN.keys() - LARGE if not accepts(written(name))]
     assert not refused
+    assert len(AREA) >= 44
     problems = {name.partition("/")[0] for name in ROWS}
     assert len(ROWS) >= 47 and problems == {"rar-ddls", "gpu-sharing", "ddl-cluster", "g-vne"}
     assert any("narrow" in json.dumps(ROWS[name]["tree"], default=str) for name in ROWS)
 
 
 def test_records_say_who_accepted_their_certificates() -> None:
-    """Those with rows, which the test above asks about but for the three large ones, and no other."""
-    assert {name for name, entry in ENTRIES.items() if entry.known.accepted} == set(ROWS)
+    """Those that can be written, which the test above asks about but for the three large ones, and no other."""
+    assert {name for name, entry in ENTRIES.items() if entry.known.accepted} == set(WRITTEN)
     assert {who for entry in ENTRIES.values() for who in entry.known.accepted} == {NAME}
 
 
@@ -95,9 +103,10 @@ def test_every_changed_multiplier_is_refused(tmp_path: Path) -> None:
     """Of each sum (lin) and rounded sum (rnd), one by one, by 2^-40 and to the double; the unchanged ones are taken."""
     program, path = compiled(tmp_path, EACH, f'-DVIPRCHK="{SOURCE}"'), tmp_path / "x.vipr"
     sums = rounded = 0
-    for name in ROWS:
+    for name in WRITTEN:
         cert = ENTRIES[name].certificate
-        text = written(name) if name in NARROWED or (cert is not None and cert.stat().st_size < 1500) else ""
+        small = name in NARROWED or name in AREA or (cert is not None and cert.stat().st_size < 1500)
+        text = written(name) if small else ""
         if not text or (len(text) > MOST_LETTERS and name not in NARROWED):
             continue
         path.write_text(text)
@@ -108,6 +117,83 @@ def test_every_changed_multiplier_is_refused(tmp_path: Path) -> None:
         assert changed[2:] == [0, 0] and not accepted, (name, accepted[:1])
         sums, rounded = sums + changed[0], rounded + changed[1]
     assert sums > 3000 and rounded > 300, (sums, rounded)
+
+
+# --- area --------------------------------------------------------------------------------------------------
+
+
+def test_every_kind_of_area_is_a_linear_argument(accepts: Verdict) -> None:
+    """Whatever refutes a horizon: the longest job, weights with margins, large gangs; by cases where sums do not do."""
+    found: Counter[str] = Counter()
+    crowded = {
+        **random_small(np.random.default_rng(0)).to_dict(),
+        "horizon": 100,
+        "servers": [{"id": f"s{s}", "gpus": 3} for s in range(2)],
+    }
+    job = {**crowded["jobs"][0], "gpus": 2, "iterations": 30, "gradient_size": 0.3}
+    crowded["jobs"] = [{**job, "id": f"j{j}"} for j in range(3)]  # two side by side, and a third across or later
+    for number in range(25):
+        data = crowded if number == 24 else random_small(np.random.default_rng([32, number])).to_dict()
+        instance = RarDdlsInstance.parse(data)
+        given, bound = plain(instance), lower_bound(instance)
+        if bound is None or bound <= 1:
+            continue
+        horizon, here = min(given["horizon"], int(bound) - 1), Counter[str]()
+        for content in areas(instance, horizon):
+            kind = next(k for k in ("job", "margin", "gang") if k in content)
+            if here[kind] < 3 and rar_ddls.refuted(given, content, horizon):
+                leaf = {"prices": content}
+                made = certificate_of(given, "area", {"horizon": horizon}, Fraction(horizon + 1), leaf)
+                text = vipr.text(given, made)
+                assert accepts(text), content
+                here.update([kind, *(["cases"] if " uns " in text.partition("D")[2] else [])])
+        found.update(here)
+    assert min(found[kind] for kind in ("job", "margin", "gang", "cases")) > 0, found
+
+
+def _held(given: Any, solution: Any, options: Any) -> dict[str, Fraction]:
+    """What a schedule that ends by the horizon is in the rows of ``periods``."""
+    ends = [last for last, _ in rar_ddls.completions(given, solution)]
+    jobs, found = given["jobs"], Counter[str]()
+    for j, (job, end) in enumerate(zip(jobs, ends, strict=True)):
+        run = range(solution["start"][job["id"]], end + 1)
+        alone = len(solution["placement"][job["id"]]) == 1
+        found[f"{'one' if alone else 'two'}[{j}]"], found[f"alone[{j}]"] = len(run), int(alone)
+        if options.get("job") == j:
+            found["slots"] = len(run)
+        margin = options.get("margin", 0)
+        for t in run:
+            if margin < t <= options["horizon"] - margin:
+                found[f"held[{job['gpus']},{t - margin - 1 if options.get('slots') else 0}]"] += 1
+    return {name: Fraction(value) for name, value in found.items()}
+
+
+def test_schedules_keep_the_rows_of_area() -> None:
+    """With ``late`` = 0 where they end by the horizon, whatever the rows are about; else with ``late`` = 1."""
+    rng, seen = np.random.default_rng(32), 0
+    for _ in range(40):
+        instance = random_small(rng)
+        given, result = plain(instance), solve(instance, "ff")
+        if result.solution is None:
+            continue
+        solution = checker.parse(json.dumps(result.solution))
+        end = max(last for last, _ in rar_ddls.completions(given, solution))
+        spread = {"margin": int(rng.integers(0, max(1, end // 3))), "slots": bool(rng.integers(2))}
+        for part in ({"job": 0}, spread, {"gang": int(rng.integers(1, 5))}):
+            for horizon in {end, max(1, end - 1)}:
+                options = {"horizon": horizon, **part}
+                if horizon - 2 * options.get("margin", 0) < 1:
+                    continue
+                model = Model()
+                rar_ddls.AS_ROWS["periods"](given, options, model)
+                point = _held(given, solution, options) if horizon >= end else {"late": Fraction(1)}
+                x = [point.get(name, Fraction(0)) for name in model.names]
+                for value, low, high in zip(x, model.low, model.high, strict=True):
+                    assert low <= value <= high
+                for name, row in model.rows.items():
+                    assert sum(a * x[j] for j, a in row.terms.items()) >= row.right, (name, options)
+                seen += horizon >= end
+    assert seen > 60
 
 
 def test_a_larger_claim_is_refused(accepts: Verdict) -> None:
@@ -146,7 +232,7 @@ def test_a_certificate_that_proves_nothing_is_not_written() -> None:
     with pytest.raises(Rejected):
         vipr.text(plain(ENTRIES[name].instance), {**ROWS[name], "claim": better, "tree": {"bound": {}}})
     priced = next(entry for entry in entries("hadar") if entry.certificate is not None)
-    with pytest.raises(Rejected, match="no rows"):
+    with pytest.raises(Rejected, match="no linear argument"):
         as_vipr(priced.instance, json.loads(json.dumps(_loaded(priced), default=str)))
 
 
@@ -171,4 +257,5 @@ def test_the_commands(command: Command, tmp_path: Path, accepts: Verdict) -> Non
     assert ran.status == 1 and "vipr: rejected: " in ran.out
     hadar = Path(__file__).parents[1] / "data" / "hadar-c03_preempt.json"
     ran = command("certify", hadar, "--out", where[1], "--vipr", where[2])
-    assert ran.status == 4 and ran.out == 'not certified: certificates of hadar are of form "prices", without rows\n'
+    told = 'not certified: certificates of hadar in form "prices" are no linear argument for VIPR: a dynamic program'
+    assert ran.status == 4 and ran.out.startswith(told) and ran.out.count("\n") == 1

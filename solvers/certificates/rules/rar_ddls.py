@@ -1,7 +1,7 @@
 """rar-ddls: that no schedule ends by slot H. A certificate's option ``horizon`` is H.
 
 Form ``rows``: every schedule that ends by H is a point with ``late`` = 0; any other one has ``late`` = 1, costs H + 1.
-Form ``area``: what runs until H does not fit; see :func:`refuted`.
+Form ``area``: what runs until H does not fit; see :func:`refuted`. In files of VIPR :func:`periods` says it as rows.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from fractions import Fraction
 from typing import Any
 
 TINY = Fraction(1, 10**9)
+MOST_PERIODS = 1_000_000
 
 
 def rate(instance: Mapping[str, Any], job: Mapping[str, Any], servers: int, rings: int) -> int:
@@ -230,6 +231,74 @@ def _area(width: Any, length: int | None) -> Any:
     return None if length is None else width * length
 
 
+def periods(instance: Mapping[str, Any], options: Mapping[str, Any], model: Any) -> None:
+    """What :func:`refuted` says as rows, for checkers that know rows alone.
+
+    A schedule that does not end by H has ``late`` = 1. With d_j the fewest slots of job j, by options:
+
+    - ``job``: it runs for ``slots`` of them, at least d_j;
+    - ``margin`` a, ``slots``: slots a+1..H-a are one period or, with ``slots``, a period each.
+      ``held[g,p]`` gangs of g GPUs are held in period p, added up over its slots.
+      The d_j slots of a job follow each other, so max(0, min(d_j - a, H - 2a)) are among these;
+    - ``gang`` g: job j runs on one server (``alone``) for ``one`` slots or across servers for ``two``.
+    """
+    h_last, jobs = _horizon(instance, options), instance["jobs"]
+    total = sum(server["gpus"] for server in instance["servers"])
+    model.var("late", 0, 1, h_last + 1)
+    spans = [shortest(instance, job) for job in jobs]
+    if "job" in options:
+        least = min((d for d in spans[options["job"]] if d is not None), default=h_last + 1)
+        model.var("slots", 0, h_last, whole=False)
+        model.row("run", [("slots", 1), ("late", least)], ">=", least)
+        return
+    if any(span == (None, None) for span in spans):
+        raise ValueError("a job can not run at all")
+    if "gang" in options:
+        _one_or_two(instance, options["gang"], spans, model)
+        return
+    width = h_last - 2 * options["margin"]
+    if options["margin"] < 0 or width < 1 or width > MOST_PERIODS:
+        raise ValueError(f"from 1 to {MOST_PERIODS} slots have to be between the margins")
+    work: dict[int, int] = {}
+    for job, span in zip(jobs, spans, strict=True):
+        least = min(d for d in span if d is not None)
+        inside = max(0, min(least - options["margin"], width))
+        work[job["gpus"]] = work.get(job["gpus"], 0) + inside
+    lengths = [1] * width if options["slots"] else [width]
+    for p, length in enumerate(lengths):
+        for g in work:
+            model.var(f"held[{g},{p}]", 0, length * (total // g), whole=bool(options["slots"]))
+        model.row(f"gpus[{p}]", [(f"held[{g},{p}]", g) for g in work], "<=", total * length)
+    for g, inside in work.items():
+        held = [(f"held[{g},{p}]", 1) for p in range(len(lengths))]
+        model.row(f"work[{g}]", [*held, ("late", inside)], ">=", inside)
+
+
+def _one_or_two(instance: Mapping[str, Any], gang: int, spans: list[Any], model: Any) -> None:
+    """The rows of :func:`periods` with ``gang``."""
+    h_last, servers, jobs = model.cost[0] - 1, instance["servers"], instance["jobs"]
+    for j, span in enumerate(spans):
+        ways = [(kind, d) for kind, d in zip(("one", "two"), span, strict=True) if d is not None]
+        both = len(ways) == 2
+        if both:
+            model.var(f"alone[{j}]", whole=False)
+        for kind, d in ways:
+            terms: list[tuple[str, Any]] = [(model.var(f"{kind}[{j}]", 0, h_last, whole=False), 1)]
+            if both:
+                terms.append((f"alone[{j}]", d if kind == "two" else -d))
+            unless = kind == "two" or not both
+            if unless:
+                terms.append(("late", d))
+            model.row(f"runs[{kind},{j}]", terms, ">=", d if unless else 0)
+    total = sum(server["gpus"] for server in servers)
+    used = [(f"{kind}[{j}]", job["gpus"]) for j, job in enumerate(jobs) for kind in ("one", "two")]
+    used = [(name, gpus) for name, gpus in used if name in model.index]
+    model.row("gpus", used, "<=", total * h_last)
+    large = [(name, 1) for name, gpus in used if gpus >= gang and name.startswith("one")]
+    most = sum(server["gpus"] // gang for server in servers)
+    model.row("large", large, "<=", most * h_last)
+
+
 def completions(instance: Mapping[str, Any], solution: Mapping[str, Any]) -> list[tuple[int, list[int]]]:
     """By job, its last slot and the number of rings it meets in each of its slots; slot by slot."""
     jobs = instance["jobs"]
@@ -275,3 +344,5 @@ def point(instance: Mapping[str, Any], solution: Mapping[str, Any], options: Map
 
 
 FORMS = {"rows": rows, "area": area}
+AS_ROWS = {"periods": periods}
+"""What a file of VIPR says in place of a form without rows."""
