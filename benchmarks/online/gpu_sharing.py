@@ -1,28 +1,28 @@
-"""gpu-sharing as it comes to be known: jobs on GPUs of their own, which run through or may be preempted."""
+"""gpu-sharing as it comes to be known: jobs that run through, alone on their GPUs or in pairs, or may be preempted."""
 
 from __future__ import annotations
 
+import bisect
 import math
-from collections.abc import Mapping, Sequence
-from typing import ClassVar
+from collections.abc import Iterable, Mapping, Sequence
 
-import numpy as np
-
-from schedgap.benchmarks.online.replay import Arrivals, Estimates, Refused, World
+from schedgap.benchmarks.online.policies import Sjf
+from schedgap.benchmarks.online.replay import Estimates, Refused, World, numbers_of
+from schedgap.benchmarks.online.state import Action, State
 from schedgap.formulations.common.check import CheckReport
-from schedgap.formulations.common.instance import Json, Solution
-from schedgap.formulations.gpu_sharing.check import check, check_elastic
-from schedgap.formulations.gpu_sharing.dynamics import tables
-from schedgap.formulations.gpu_sharing.instance import ElasticSolution, GpuSharingInstance, GpuSharingSolution
+from schedgap.formulations.common.instance import FrozenDict, GpuServer, Json, Solution
+from schedgap.formulations.gpu_sharing.check import check_elastic
+from schedgap.formulations.gpu_sharing.dynamics import SharingTables, tables
+from schedgap.formulations.gpu_sharing.instance import ElasticSolution, GpuSharingInstance, Job
 from schedgap.formulations.gpu_sharing.modes import impossible
 from schedgap.formulations.gpu_sharing.schedule import Cluster
+from schedgap.heuristics.gpu_sharing.kernel import BEST_BENEFIT
 from schedgap.heuristics.gpu_sharing.preemptive import Elastic
-from schedgap.solvers.exact.gpu_sharing.bound import lower_bound, preemptive_bound
+from schedgap.heuristics.gpu_sharing.sharing import SharingPolicy
+from schedgap.solvers.exact.gpu_sharing.bound import preemptive_bound
 
 RESTART = 30.0
 """Seconds that a preempted job needs to go on, as for the heuristic tiresias."""
-OVERESTIMATE = 4.0
-"""A user asks for 1 to 1 + this times the length, uniformly (the f-model of Mu'alem and Feitelson, TPDS 2001)."""
 
 
 def world(
@@ -37,164 +37,204 @@ def world(
     return _Preemptive(instance, estimates, seed, lost)
 
 
-class _Exclusive(World):
-    """What both kinds have in common: who has arrived, and what is told of lengths."""
+class _Sharing(World):
+    """What both kinds have in common: the cluster, and what is told of jobs."""
 
-    preempts: ClassVar[bool]
-    cluster: Cluster | Elastic
-    restart = 0
+    instance: GpuSharingInstance
+    runs: Cluster | Elastic
 
     def __init__(self, instance: GpuSharingInstance, estimates: Estimates, seed: int) -> None:
-        self.instance, self.seed = instance, seed
-        data = tables(instance)
-        self.gpus = data.gpus.tolist()
-        self.arrivals = Arrivals(data.arrival.tolist())
-        self.position = self.arrivals.position
-        self.number = {job: number for number, job in enumerate(self.position)}
-        self.left = len(self.position)
-        self.waiting: set[int] = set()
-        self.running: set[int] = set()
-        self.told: Sequence[tuple[float | None, int | None]] = [(None, None)] * self.left
-        if estimates != "none":
-            draws = np.random.default_rng(seed).random(self.left) if estimates == "user" else np.zeros(self.left)
-            factors = 1.0 + OVERESTIMATE * draws
-            work, slots = data.solo_work * factors, np.ceil(data.solo_slots * factors).astype(np.int64)
-            self.told = list(zip(work.tolist(), slots.tolist(), strict=True))
+        self.tables: SharingTables = tables(instance)
+        super().__init__(instance, self.tables.arrival.tolist(), self.tables.gpus.tolist(), estimates, seed)
+        self.shares = not self.preempts and instance.max_jobs_per_gpu > 1
 
-    def opening(self) -> Mapping[str, Json]:
+    def cluster(self) -> Mapping[str, Json]:
         servers = [server.gpus for server in self.instance.servers]
-        length = self.instance.slot_length
-        rules = {"preempts": self.preempts, "restart": self.restart}
-        return {"servers": servers, "slot_length": length, **rules, "seed": self.seed}
+        rules = {"max_jobs_per_gpu": self.instance.max_jobs_per_gpu, "gpu_memory": self.instance.gpu_memory}
+        return {
+            "servers": servers,
+            "slot_length": self.instance.slot_length,
+            **({"cluster": rules} if self.shares else {}),
+        }
 
-    def event(self, slot: int, ended: Sequence[int]) -> Mapping[str, Json]:
-        """What the policy is told of a slot, given the positions of the jobs that ended before it."""
-        arrived = self.arrivals.until(slot)
-        self.running.difference_update(ended)
-        self.left -= len(ended)
-        new = [self.position[number] for number in arrived]
-        self.waiting.update(new)
-        rows = [[number, self.gpus[job], *self.told[job]] for number, job in zip(arrived, new, strict=True)]
-        return {"slot": slot, "ended": sorted(self.number[job] for job in ended), "arrived": rows}
+    def told(self, job: int) -> Sequence[Json]:
+        length: list[Json] = [None, None]
+        factor, work = self.factors[job], None
+        if self.estimates != "none":
+            slots = math.ceil(int(self.tables.solo_slots[job]) * factor)
+            length = [float(self.tables.solo_work[job] * factor), slots]
+            work = math.ceil(self.instance.jobs[job].iterations * factor)
+        if not self.shares:
+            return length
+        row, column = self.tables.slowdown[job], self.tables.slowdown[:, job]
+        here = [other for other in (*self.waiting, *self.running) if max(row[other], column[other]) > 1]
+        beside = [[self.number[other], float(row[other]), float(column[other])] for other in sorted(here)]
+        profile = self.instance.jobs[job].model_dump(exclude={"id", "arrival", "gpus", "iterations"})
+        return [*length, {"work": work, "profile": profile, "slowdown": beside}]
 
-    def next_slot(self) -> int | None:
-        end, comes = self.cluster.next_end(), self.arrivals.next_slot()
-        return min((moment for moment in (comes, end and end + 1) if moment is not None), default=None)
+    def alone(self) -> Sequence[float]:
+        return [float(slots) for slots in self.tables.solo_slots]
 
-    def unfinished(self) -> int:
-        return self.left
-
-    def bound(self) -> float | None:
-        return preemptive_bound(self.instance) if self.preempts else lower_bound(self.instance)
-
-    def act(self, verb: str, job: int, gpus: Sequence[int] | None) -> None:
-        position = self.position[job] if 0 <= job < self.arrivals.known else -1
-        if verb == "preempt":
-            if not self.preempts:
-                raise Refused("jobs run through; a policy that preempts says preempts = True")
-            if position not in self.running:
-                raise Refused("it does not run")
-            self.stop(position)
-            self.running.discard(position)
-            self.waiting.add(position)
-            return
-        if position not in self.waiting:
-            raise Refused("it does not wait")
-        self.start(position, gpus)
-        self.waiting.discard(position)
-        self.running.add(position)
-
-    def stop(self, job: int) -> None:
-        """Take its GPUs away."""
-        raise NotImplementedError
-
-    def start(self, job: int, gpus: Sequence[int] | None) -> None:
-        """Give it GPUs, those named or any."""
-        raise NotImplementedError
+    def next_end(self) -> int | None:
+        return self.runs.next_end()
 
     def fits(self, job: int, free: int) -> None:
         """Refuse what there is no room for."""
-        if self.gpus[job] > free:
-            raise Refused(f"it needs {self.gpus[job]} GPUs, {free} are free")
+        if self.sizes[job] > free:
+            raise Refused(f"it needs {self.sizes[job]} GPUs, {free} are free")
 
 
-class _Running(_Exclusive):
+class _Running(_Sharing):
     """Jobs run through: the cluster of the offline heuristics, and solutions of the problem."""
 
-    cluster: Cluster
-    preempts = False
+    runs: Cluster
 
     def __init__(self, instance: GpuSharingInstance, estimates: Estimates, seed: int) -> None:
         super().__init__(instance, estimates, seed)
-        self.cluster = Cluster(tables(instance))
+        self.runs = Cluster(self.tables)
+        self.chosen: list[int] = []
 
-    def advance(self, slot: int) -> Mapping[str, Json]:
-        self.cluster.slot = slot
-        return self.event(slot, self.cluster.finish())
+    def finish(self) -> tuple[Sequence[int], Sequence[int]]:
+        self.runs.slot = self.slot
+        return self.runs.finish(), ()
 
-    def start(self, job: int, gpus: Sequence[int] | None) -> None:
-        cluster = self.cluster
-        if gpus is None:
-            self.fits(job, cluster.free)
-            cluster.begin(job, 0, cluster.free_gpus(self.gpus[job]))
+    def news(self) -> Sequence[Json]:
+        placed = [(job, self.runs.running.get(job)) for job in self.chosen]
+        self.chosen = []
+        return [[self.number[job], {"place": gpus}] for job, gpus in placed if gpus]
+
+    def start(self, job: int, place: Json) -> None:
+        runs = self.runs
+        if place is None:
+            self.fits(job, runs.free)
+            runs.begin(job, 0, runs.free_gpus(self.sizes[job]))
+            self.chosen.append(job)
             return
-        if len(gpus) != self.gpus[job] or len(set(gpus)) != len(gpus):
-            raise Refused(f"it needs {self.gpus[job]} different GPUs, {len(set(gpus))} are named")
+        gpus = numbers_of(place)
+        if len(gpus) != self.sizes[job] or len(set(gpus)) != len(gpus):
+            raise Refused(f"it needs {self.sizes[job]} different GPUs, {len(set(gpus))} are named")
+        partners: set[int] = set()
         for gpu in gpus:
-            if not 0 <= gpu < len(cluster.holders):
-                raise Refused(f"there is no GPU {gpu}, they go from 0 to {len(cluster.holders) - 1}")
-            if cluster.occupancy[gpu]:
+            if not 0 <= gpu < len(runs.holders):
+                raise Refused(f"there is no GPU {gpu}, they go from 0 to {len(runs.holders) - 1}")
+            if runs.occupancy[gpu] >= self.instance.max_jobs_per_gpu:
                 raise Refused(f"GPU {gpu} is not free")
-        cluster.begin(job, 0, list(gpus))
+            partners.update(runs.holders[gpu])
+        runs.begin(job, self.entry(job, partners), gpus)
+
+    def entry(self, job: int, partners: set[int]) -> int:
+        """The fewest accumulation steps with which it fits beside others; more steps never take less time."""
+        for entry, steps in enumerate(self.tables.steps[job]):
+            if all(self.tables.pair_fits(job, steps, other, int(self.runs.steps[other])) for other in partners):
+                return entry
+        raise Refused("there is no memory for it beside who is there")
 
     def solution(self) -> Solution:
-        return self.cluster.solution()
+        return self.runs.solution()
 
-    def completion(self) -> Mapping[str, int]:
-        return {job.id: int(end) for job, end in zip(self.instance.jobs, self.cluster.end, strict=True)}
-
-    def check(self, solution: Solution) -> CheckReport:
-        return check(self.instance, GpuSharingSolution.parse(solution))
+    def expects(self) -> Mapping[str, Json]:
+        return {"completion": {job.id: int(end) for job, end in zip(self.instance.jobs, self.runs.end, strict=True)}}
 
 
-class _Preemptive(_Exclusive):
+class _Preemptive(_Sharing):
     """Jobs may be preempted: the elastic state of the heuristic tiresias, and schedules outside the model."""
 
-    cluster: Elastic
+    runs: Elastic
     preempts = True
     outside_model = True
 
     def __init__(self, instance: GpuSharingInstance, estimates: Estimates, seed: int, restart: int) -> None:
         super().__init__(instance, estimates, seed)
         self.restart = restart
-        self.cluster = Elastic(instance, 0.0, restart)
+        self.runs = Elastic(instance, 0.0, restart)
         self.free = instance.total_gpus
 
-    def advance(self, slot: int) -> Mapping[str, Json]:
-        self.cluster.slot = slot
-        self.cluster.finish()
-        self.free += sum(self.gpus[job] for job in self.cluster.ended)
-        event = self.event(slot, self.cluster.ended)
-        self.cluster.present.update(dict.fromkeys(self.position[row[0]] for row in event["arrived"]))
-        return event
+    def finish(self) -> tuple[Sequence[int], Sequence[int]]:
+        self.runs.slot = self.slot
+        self.runs.finish()
+        self.free += sum(self.sizes[job] for job in self.runs.ended)
+        return self.runs.ended, ()
 
-    def start(self, job: int, gpus: Sequence[int] | None) -> None:
-        if gpus is not None:
+    def start(self, job: int, place: Json) -> None:
+        if place is not None:
             raise Refused("where jobs may be preempted, GPUs go by their number only")
         self.fits(job, self.free)
-        self.cluster.resize(job, self.gpus[job])
-        self.free -= self.gpus[job]
+        self.runs.present[job] = None
+        self.runs.resize(job, self.sizes[job])
+        self.free -= self.sizes[job]
 
     def stop(self, job: int) -> None:
-        self.cluster.resize(job, 0)
-        self.free += self.gpus[job]
+        self.runs.resize(job, 0)
+        self.free += self.sizes[job]
 
     def solution(self) -> Solution:
-        segments = {job.id: rows for job, rows in zip(self.instance.jobs, self.cluster.segments, strict=True)}
+        segments = {job.id: rows for job, rows in zip(self.instance.jobs, self.runs.segments, strict=True)}
         return {"segments": segments, "noise": 0.0, "restart": self.restart}
 
-    def completion(self) -> Mapping[str, int]:
-        return {job.id: rows[-1][1] for job, rows in zip(self.instance.jobs, self.cluster.segments, strict=True)}
+    def expects(self) -> Mapping[str, Json]:
+        ends = [rows[-1][1] for rows in self.runs.segments]
+        return {"completion": {job.id: end for job, end in zip(self.instance.jobs, ends, strict=True)}}
 
     def check(self, solution: Solution) -> CheckReport:
         return check_elastic(self.instance, ElasticSolution.parse(solution))
+
+    def bound(self) -> float | None:
+        return preemptive_bound(self.instance)
+
+
+class SjfBsbf(Sjf):
+    """Shortest job first with best sharing benefit first (paper 003), on a cluster of its own that it keeps up to date.
+
+    Where GPUs are not shared it is shortest job first.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.jobs: list[Job] = []
+        self.slowdown: dict[str, dict[str, float]] = {}
+        self.cluster: Cluster | None = None
+
+    def decide(self, state: State) -> Iterable[Action]:
+        """O(known jobs) where some arrive, else O(waiting x occupants)."""
+        if not state.cluster:
+            return super().decide(state)
+        if state.arrived or self.cluster is None:
+            self._learn(state)
+        cluster = self.cluster
+        assert cluster is not None
+        cluster.slot = state.slot
+        cluster.take_off(state.ended)
+        started = dict.fromkeys(self.policy.decide(cluster, [number for _, number in self.queue]) if self.queue else ())
+        self.queue = [entry for entry in self.queue if entry[1] not in started]
+        return [("start", number, cluster.placed[number]) for number in started]
+
+    def _learn(self, state: State) -> None:
+        """Jobs that have come, as an instance of those known."""
+        for number in state.arrived:
+            job = state.jobs[number]
+            if job.facts["work"] is None:
+                raise ValueError("this policy needs lengths: run it with --estimates exact or user")
+            own = {"id": str(number), "arrival": job.arrival, "gpus": job.gpus, "iterations": job.facts["work"]}
+            self.jobs.append(Job.model_validate({**job.facts["profile"], **own}))
+            for other, mine, its in job.facts["slowdown"]:
+                self.slowdown.setdefault(str(number), {})[str(other)] = mine
+                self.slowdown.setdefault(str(other), {})[str(number)] = its
+        sizes = [{"id": str(place), "gpus": gpus} for place, gpus in enumerate(state.servers)]
+        known = GpuSharingInstance.model_construct(
+            problem="gpu-sharing",
+            name="",
+            horizon=10**9,
+            slot_length=state.slot_length,
+            servers=tuple(GpuServer.model_validate(size) for size in sizes),
+            jobs=tuple(self.jobs),
+            interference=FrozenDict({name: FrozenDict(row) for name, row in self.slowdown.items()}),
+            **state.cluster,
+        )
+        data = tables(known)
+        for number in state.arrived:
+            bisect.insort(self.queue, (float(data.solo_work[number]), number))
+        if self.cluster is None:
+            self.cluster = Cluster(data)
+        else:
+            self.cluster.extend(data)
+        self.policy = SharingPolicy(known, BEST_BENEFIT)

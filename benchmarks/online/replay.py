@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from types import ModuleType
 from typing import Literal, TypeAlias
 
+import numpy as np
+
 from schedgap.benchmarks.online.state import Policy, Session
 from schedgap.catalogue.problem import Problem
 from schedgap.formulations.common.check import CheckReport
@@ -22,6 +24,10 @@ Estimates: TypeAlias = Literal["exact", "user", "none"]
 Decide: TypeAlias = Callable[[Mapping[str, Json]], Sequence[Json]]
 """The actions of a policy after an event, unchecked."""
 
+OVERESTIMATE = 4.0
+"""A user asks for 1 to 1 + this times the length, uniformly (the f-model of Mu'alem and Feitelson, TPDS 2001)."""
+THROUGH = "jobs run through; a policy that preempts says preempts = True"
+
 
 class Refused(Exception):
     """An action that is not possible, or none where some are needed: the run of the policy ends there."""
@@ -30,26 +36,118 @@ class Refused(Exception):
 class World(ABC):
     """An instance that comes to be known in time. Only the loop holds one; policies get its messages.
 
-    Jobs go by number in the order of arrival.
+    Jobs go by number in the order of arrival there, and by position in the instance here. What is the same for every
+    problem stands here: who has arrived, who runs, what is told of lengths. A problem adds what its jobs hold.
+
+    Attributes
+    ----------
+    problem : set by :func:`world_of`
+    preempts : jobs may be stopped
+    outside_model : its schedules are no solutions of the problem
+    restart : slots that a stopped job loses when it goes on
+    last : the slot after which nothing counts, where jobs may be left undone; None where all must complete
     """
 
+    problem: Problem
+    preempts = False
     outside_model = False
-    """Whether its schedules are no solutions of the problem."""
+    restart = 0
+    last: int | None = None
+
+    def __init__(
+        self, instance: Instance, arrival: Sequence[int], sizes: Sequence[int], estimates: Estimates, seed: int
+    ) -> None:
+        self.instance, self.sizes, self.estimates, self.seed = instance, sizes, estimates, seed
+        self.arrivals = Arrivals(arrival)
+        self.position = self.arrivals.position
+        self.number = {job: number for number, job in enumerate(self.position)}
+        self.left = len(self.position)
+        self.slot = 0
+        self.waiting: set[int] = set()
+        self.running: dict[int, int] = {}
+        self.held = [0] * self.left
+        self.end: list[int | None] = [None] * self.left
+        draws = np.random.default_rng(seed).random(self.left) if estimates == "user" else np.zeros(self.left)
+        self.factors = 1.0 + OVERESTIMATE * draws
 
     @abstractmethod
+    def cluster(self) -> Mapping[str, Json]:
+        """``servers``, ``slot_length`` and, where that is not all, ``cluster``: what is known before any job."""
+
+    @abstractmethod
+    def told(self, job: int) -> Sequence[Json]:
+        """What is told of a job when it arrives, its size left out: estimate, whole slots, and facts if there are."""
+
+    @abstractmethod
+    def next_end(self) -> int | None:
+        """The last slot of the run that ends first if nothing changes."""
+
+    @abstractmethod
+    def finish(self) -> tuple[Sequence[int], Sequence[int]]:
+        """End the runs that are over before the present slot: jobs that are done, jobs that wait again."""
+
+    @abstractmethod
+    def start(self, job: int, place: Json) -> None:
+        """Give it what it asks for, or anything where `place` is None; :class:`Refused` where that is impossible."""
+
+    def stop(self, job: int) -> None:
+        """Take from a running job what it holds, where jobs may be stopped."""
+        raise NotImplementedError
+
+    @abstractmethod
+    def solution(self) -> Solution:
+        """The schedule, when all is done."""
+
+    @abstractmethod
+    def expects(self) -> Mapping[str, Json]:
+        """What the checker's details must say, as computed here."""
+
+    @abstractmethod
+    def alone(self) -> Sequence[float]:
+        """Slots of each job alone, at the least."""
+
+    def news(self) -> Sequence[Json]:
+        """What else has become known of jobs that are here: ``[[job, {attribute: value}], ...]``."""
+        return ()
+
+    def check(self, solution: Solution) -> CheckReport:
+        """The judgement of the checker, which shares nothing with this world."""
+        return self.problem.check(self.instance, solution)
+
+    def bound(self) -> float | None:
+        """A certified bound on the objective of whatever schedule this world may make."""
+        return self.problem.certified_bound(self.instance)
+
     def opening(self) -> Mapping[str, Json]:
         """What is known before the first job arrives."""
+        return {**self.cluster(), "preempts": self.preempts, "restart": self.restart, "seed": self.seed}
 
-    @abstractmethod
     def next_slot(self) -> int | None:
         """When a job arrives or has completed, next; None where neither happens unless the policy acts."""
+        end, comes = self.next_end(), self.arrivals.next_slot()
+        return min((moment for moment in (comes, None if end is None else end + 1) if moment is not None), default=None)
 
-    @abstractmethod
+    def unfinished(self) -> int:
+        """Jobs that are not done, those to come among them."""
+        return self.left
+
     def advance(self, slot: int) -> Mapping[str, Json]:
         """Go to a slot; what the policy is told."""
+        self.slot = slot
+        ended, stopped = self.finish()
+        for job in (*ended, *stopped):
+            self.held[job] += slot - self.running.pop(job)
+        for job in ended:
+            self.end[job] = slot - 1
+        self.left -= len(ended)
+        arrived = self.arrivals.until(slot)
+        self.waiting.update(stopped, (self.position[number] for number in arrived))
+        rows = [[number, self.sizes[job], *self.told(job)] for number in arrived for job in (self.position[number],)]
+        event = {"slot": slot, "ended": sorted(self.number[job] for job in ended), "arrived": rows}
+        more = {"stopped": sorted(self.number[job] for job in stopped), "news": list(self.news())}
+        return {**event, **{key: value for key, value in more.items() if value}}
 
-    @abstractmethod
-    def act(self, verb: str, job: int, gpus: Sequence[int] | None) -> None:
+    def act(self, verb: str, job: int, place: Json) -> None:
         """Do what the policy wants with a job.
 
         Raises
@@ -57,26 +155,34 @@ class World(ABC):
         Refused
             It is not possible; the line says why, without slot and job.
         """
+        position = self.position[job] if 0 <= job < self.arrivals.known else -1
+        if verb != "start":
+            if not self.preempts:
+                raise Refused(THROUGH)
+            if position not in self.running:
+                raise Refused("it does not run")
+            self.stop(position)
+            self.held[position] += self.slot - self.running.pop(position)
+            self.waiting.add(position)
+        if verb != "preempt":
+            if position not in self.waiting:
+                raise Refused("it does not wait")
+            self.start(position, place)
+            self.waiting.discard(position)
+            self.running[position] = self.slot
 
-    @abstractmethod
-    def unfinished(self) -> int:
-        """Jobs that are not done, those to come among them."""
 
-    @abstractmethod
-    def solution(self) -> Solution:
-        """The schedule, when all is done."""
+def numbers_of(place: Json) -> list[int]:
+    """A list of whole numbers.
 
-    @abstractmethod
-    def completion(self) -> Mapping[str, int]:
-        """The last slot of every job, as computed here."""
-
-    @abstractmethod
-    def check(self, solution: Solution) -> CheckReport:
-        """The judgement of the checker, which shares nothing with this world."""
-
-    @abstractmethod
-    def bound(self) -> float | None:
-        """A certified bound on the objective of whatever schedule this world may make."""
+    Raises
+    ------
+    Refused
+        It is none.
+    """
+    if not (isinstance(place, list | tuple) and all(type(number) is int for number in place)):
+        raise Refused(f"must be a list of numbers: {str(place)[:80]}")
+    return list(place)
 
 
 @dataclass(frozen=True)
@@ -116,6 +222,8 @@ def replay(world: World, decide: Decide) -> Replay:
     seconds: list[float] = []
     while world.unfinished():
         moments = [moment for moment in (world.next_slot(), wake) if moment is not None]
+        if world.last is not None and min(moments, default=world.last + 1) > world.last:
+            break
         if not moments:
             raise Refused(f"slot {slot}: {world.unfinished()} jobs wait for ever: none runs, none comes, no wake-up")
         slot = min(moments)
@@ -128,38 +236,36 @@ def replay(world: World, decide: Decide) -> Replay:
         seconds.append(time.perf_counter() - began)
         wake = None
         for action in actions:
-            verb, number, gpus = _read(action, slot)
+            verb, number, place = _read(action, slot)
             if verb == "wake":
                 wake = _later(number, slot, wake)
                 continue
             try:
-                world.act(verb, number, gpus)
+                world.act(verb, number, place)
             except Refused as error:
                 raise Refused(f"slot {slot}: {verb} of job {number}: {error}") from None
-            preemptions += verb == "preempt"
+            preemptions += verb in ("preempt", "move")
     solution = world.solution()
     report = world.check(solution)
-    if report.details.get("completion", world.completion()) != world.completion():
-        raise Disagreement("the online loop and the checker compute different completions of one schedule")
+    for name, computed in world.expects().items():
+        if report.details.get(name, computed) != computed:
+            raise Disagreement(f"the online loop and the checker compute a different {name} of one schedule")
     return Replay(solution, report, seconds, preemptions)
 
 
-def _read(action: Json, slot: int) -> tuple[str, int, Sequence[int] | None]:
-    """A verb, a number, and GPUs or None.
+def _read(action: Json, slot: int) -> tuple[str, int, Json]:
+    """A verb, a number, and what it is to hold or None.
 
     Raises
     ------
     Refused
         It is none.
     """
-    shape = action if isinstance(action, list | tuple) else ()
-    gpus = shape[2] if len(shape) == 3 else None
-    whole = [shape[1], *(gpus if isinstance(gpus, list | tuple) else ())] if len(shape) in (2, 3) else [None]
-    known = len(shape) > 1 and shape[0] in (("start",) if len(shape) == 3 else ("start", "preempt", "wake"))
-    listed = len(shape) == 2 or isinstance(gpus, list | tuple)
-    if not (known and listed and all(isinstance(number, int) and not isinstance(number, bool) for number in whole)):
+    shape = action if isinstance(action, list | tuple) and len(action) in (2, 3) else (None, None)
+    known = shape[0] in ("start", "move") if len(shape) == 3 else shape[0] in ("start", "preempt", "wake")
+    if not known or type(shape[1]) is not int:
         raise Refused(f"slot {slot}: no action: {str(action)[:80]}")
-    return shape[0], shape[1], gpus
+    return shape[0], shape[1], shape[2] if len(shape) == 3 else None
 
 
 def _later(moment: int, slot: int, wake: int | None) -> int:
@@ -223,6 +329,8 @@ def world_of(
         The problem has no online loop.
     """
     made: World | None = _module(problem).world(problem.cast_instance(instance), preempts, estimates, seed, restart)
+    if made is not None:
+        made.problem = problem
     return made
 
 

@@ -12,8 +12,9 @@ from typing import Protocol, TypeAlias
 
 from schedgap.formulations.common.instance import Json
 
-Action: TypeAlias = tuple[str, int] | tuple[str, int, Sequence[int]]
-"""``("start", job)``, ``("start", job, [GPU, ...])``, ``("preempt", job)`` or ``("wake", slot)``."""
+Action: TypeAlias = tuple[str, int] | tuple[str, int, Json]
+"""``("start", job)``, ``("start", job, place)``, ``("move", job, place)``, ``("preempt", job)`` or ``("wake", slot)``.
+What a place is depends on the problem: a list of GPUs, of devices, a ring."""
 
 
 @dataclass
@@ -25,6 +26,9 @@ class Job:
     id : its number in the order of arrival; names of the instance may tell more than a policy may know
     arrival, gpus : the slot in which it arrived, and the size of its gang
     estimate, slots : slots that it takes alone, as a real number and as whole slots; None where they are hidden
+    facts : what else is known of it, as the problem has it; no length
+    place : what it runs on; None while it waits, and where the cluster has chosen and has not told yet
+    done : what it has done, where the problem tells that
     since : the slot since which it runs, None while it waits
     ran, lost : slots in which it held its GPUs before that, and how many of them went into restoring it
     """
@@ -34,6 +38,9 @@ class Job:
     gpus: int
     estimate: float | None
     slots: int | None
+    facts: Mapping[str, Json] = field(default_factory=dict)
+    place: Json = None
+    done: Json = None
     since: int | None = None
     ran: int = 0
     lost: int = 0
@@ -47,6 +54,7 @@ class State:
     ----------
     servers : GPUs of each server; GPUs are numbered from 0 through the servers in order
     slot_length : seconds
+    cluster : what else is known of it, as the problem has it
     preempts : whether running jobs may be preempted
     restart : slots at the beginning of each further run of a job that go into restoring it
     seed : for a policy that draws
@@ -61,6 +69,7 @@ class State:
     preempts: bool
     restart: int
     seed: int
+    cluster: Mapping[str, Json] = field(default_factory=dict)
     slot: int = 0
     free: int = field(init=False)
     arrived: list[int] = field(default_factory=list)
@@ -68,6 +77,7 @@ class State:
     jobs: dict[int, Job] = field(default_factory=dict)
     waiting: dict[int, Job] = field(default_factory=dict)
     running: dict[int, Job] = field(default_factory=dict)
+    _sorted: bool = field(default=True, repr=False)
 
     def __post_init__(self) -> None:
         self.free = sum(self.servers)
@@ -86,7 +96,10 @@ class State:
         return self.restart if job.ran else 0
 
     def reveal(self, event: Mapping[str, Json]) -> None:
-        """Take in what has happened: ``{"slot", "ended": [job, ...], "arrived": [[job, GPUs, estimate, slots], ...]}``.
+        """Take in what has happened.
+
+        ``{"slot", "ended": [job, ...], "arrived": [[job, GPUs, estimate, slots, facts], ...]}``, facts only where there
+        are any; ``stopped``: jobs whose run is over and that wait again; ``news``: ``[[job, {attribute: value}], ...]``.
 
         O(jobs that came or went).
         """
@@ -95,26 +108,35 @@ class State:
         for number in self.ended:
             self.free += self.running.pop(number).gpus
             del self.jobs[number]
+        for number in event.get("stopped", ()):
+            self._halt(number)
+        self.apply(())
         self.arrived = [row[0] for row in event["arrived"]]
-        for number, gpus, estimate, slots in event["arrived"]:
-            self.jobs[number] = self.waiting[number] = Job(number, self.slot, gpus, estimate, slots)
+        for number, *told in event["arrived"]:
+            self.jobs[number] = self.waiting[number] = Job(number, self.slot, *told)
+        for number, changes in event.get("news", ()):
+            vars(self.jobs[number]).update(changes)
 
     def apply(self, actions: Iterable[Action]) -> None:
         """Follow what the policy answered. What is impossible is found by the other side, which ends the run."""
-        returned = False
-        for verb, number, *_ in actions:
+        for verb, number, *place in actions:
             job = self.jobs.get(number)
-            if verb == "start" and job is not None and job.since is None:
-                job.since = self.slot
+            if verb in ("preempt", "move") and job is not None and job.since is not None:
+                self._halt(number)
+            if verb in ("start", "move") and job is not None and job.since is None:
+                job.since, job.place = self.slot, place[0] if place else None
                 self.running[number] = self.waiting.pop(number)
                 self.free -= job.gpus
-            elif verb == "preempt" and job is not None and job.since is not None:
-                job.lost, job.ran, job.since = self.held(job) - self.worked(job), self.held(job), None
-                self.waiting[number] = self.running.pop(number)
-                self.free += job.gpus
-                returned = True
-        if returned:
-            self.waiting = dict(sorted(self.waiting.items()))
+        self.waiting = self.waiting if self._sorted else dict(sorted(self.waiting.items()))
+        self._sorted = True
+
+    def _halt(self, number: int) -> None:
+        """The job holds nothing any more and waits."""
+        job = self.running.pop(number)
+        job.lost, job.ran, job.since, job.place = self.held(job) - self.worked(job), self.held(job), None, None
+        self.waiting[number] = job
+        self.free += job.gpus
+        self._sorted = False
 
 
 class Policy(Protocol):

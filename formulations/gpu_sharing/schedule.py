@@ -124,15 +124,27 @@ class Cluster:
             if job in self.running and self.end[job] == end:
                 ended.append(job)
                 self._release(job)
-        touched: set[int] = set()
-        for job in ended:
-            touched |= self.partners[job]
-            for other in self.partners[job]:
-                self.partners[other].discard(job)
-        for other in sorted(touched):
-            if other in self.running:
-                self._revise(other)
+        self._part(ended)
         return ended
+
+    def take_off(self, jobs: Sequence[int]) -> None:
+        """Release jobs at the present slot, whatever their ends are believed to be."""
+        for job in jobs:
+            self._release(job)
+        self._part(jobs)
+
+    def extend(self, tables: SharingTables) -> None:
+        """Go on with the tables of an instance that has the same jobs and more behind them."""
+        more = len(tables.instance.jobs) - len(self.partners)
+        self.tables = tables
+        for name in ("alone", "left", "load", "since", "end", "start"):
+            setattr(self, name, np.pad(getattr(self, name), (0, more)))
+        for name in ("pace", "steps"):
+            setattr(self, name, np.pad(getattr(self, name), (0, more), constant_values=1))
+        self.partners += [set() for _ in range(more)]
+        self.placed += [[] for _ in range(more)]
+        self.stretches += [[] for _ in range(more)]
+        self._beside += [()] * more
 
     def next_end(self) -> int | None:
         """The last slot of the job that ends first, or None when none runs."""
@@ -196,6 +208,17 @@ class Cluster:
             "gpus": {job.id: [list(index[gpu]) for gpu in sorted(self.placed[j])] for j, job in enumerate(jobs)},
             "accumulation": {job.id: int(self.steps[j]) for j, job in enumerate(jobs)},
         }
+
+    def _part(self, ended: Sequence[int]) -> None:
+        """Those who ran beside jobs that were released go on without them."""
+        touched: set[int] = set()
+        for job in ended:
+            touched |= self.partners[job]
+            for other in self.partners[job]:
+                self.partners[other].discard(job)
+        for other in sorted(touched):
+            if other in self.running:
+                self._revise(other)
 
     def _release(self, job: int) -> None:
         for gpu in self.running.pop(job):

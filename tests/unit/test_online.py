@@ -12,6 +12,7 @@ import pytest
 
 import schedgap
 from schedgap.benchmarks.instances import workload_of
+from schedgap.benchmarks.online.gpu_sharing import SjfBsbf
 from schedgap.benchmarks.online.policies import Easy, Fifo, Las, Sjf, Srtf
 from schedgap.benchmarks.online.replay import Estimates, Refused, Replay, replay_here, world_of
 from schedgap.benchmarks.online.state import Action, State
@@ -19,7 +20,7 @@ from schedgap.catalogue.registry import find_problem
 from schedgap.formulations.common.errors import InputError
 from schedgap.formulations.gpu_sharing.instance import GpuSharingInstance, Job
 from schedgap.heuristics.gpu_sharing.preemptive import tiresias
-from schedgap.heuristics.gpu_sharing.sharing import easy, fifo, sjf
+from schedgap.heuristics.gpu_sharing.sharing import easy, fifo, sjf, sjf_bsbf
 
 PROBLEM = find_problem("gpu-sharing")
 
@@ -70,6 +71,7 @@ PAIRS: dict[str, tuple[Callable[[], Any], Callable[[Any], Any], Estimates]] = {
     "sjf": (Sjf, sjf, "exact"),
     "easy": (Easy, easy, "exact"),
     "las": (Las, tiresias, "none"),
+    "sjf-bsbf": (SjfBsbf, sjf_bsbf, "exact"),
 }
 
 
