@@ -223,7 +223,7 @@ class Card:
         if self.online is None:
             return None
         ratios = [trial.ratio(self.problem.sense) for trial in self.trials]
-        return self.online.to_dict([trial.objective for trial in self.trials], ratios)
+        return self.online.to_dict([trial.objective for trial in self.trials], ratios, self.problem.sense)
 
     def sheets(self) -> list[Sheet]:
         """Every table, for text and page."""

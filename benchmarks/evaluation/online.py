@@ -44,6 +44,7 @@ class ContainedPolicy(Contained):
     preempts: bool | None = None
     overhead: float | None = None
     runs: dict[int, Replay] = field(default_factory=dict, repr=False)
+    _outside: bool = False
 
     def __call__(self, instance: Instance, *, seed: int, deadline: Deadline = NO_DEADLINE) -> Solution | None:
         """The schedule that its decisions make; None where the instance has none at all.
@@ -62,12 +63,15 @@ class ContainedPolicy(Contained):
 
     def world(self, instance: Instance, seed: int = 0) -> World | None:
         """The instance as it meets it."""
-        return world_of(self.problem, instance, preempts=bool(self.preempts), estimates=self.estimates, seed=seed)
+        told: dict[str, Any] = {"preempts": bool(self.preempts), "estimates": self.estimates, "seed": seed}
+        made = world_of(self.problem, instance, **told)
+        self._outside = made is not None and made.outside_model
+        return made
 
     @property
     def outside_model(self) -> bool:
-        """Whether it preempts."""
-        return bool(self.preempts)
+        """Whether it does what the model of the problem does not have, such as preempt."""
+        return self._outside
 
     def certified_bound(self, instance: Instance) -> float | None:
         """A bound that holds for its schedules, preemptive ones too."""
@@ -149,11 +153,14 @@ class Online:
     overhead: float | None
     runs: Sequence[Decisions | None]
 
-    def to_dict(self, objectives: Sequence[float | None], ratios: Sequence[tuple[float | None, str]]) -> Json:
+    def to_dict(
+        self, objectives: Sequence[float | None], ratios: Sequence[tuple[float | None, str]], sense: int
+    ) -> Json:
         """JSON-compatible form, given the objective and the ratio of each trial.
 
-        ``regret`` is (objective - optimum) / optimum, to a certified bound where no optimum is proven,
-        and to the same policy that knows the lengths; the last may be negative.
+        ``regret`` is the part of the reference that is lost, (objective - reference) / reference where the objective is
+        minimised: to the optimum, to a certified bound where no optimum is proven, and to the same policy that knows
+        the lengths; the last may be negative.
         """
         seconds = sorted(itertools.chain(*(run.seconds for run in self.runs if run is not None)))
         pairs = [
@@ -164,8 +171,8 @@ class Online:
         known = [(value, kind) for value, kind in ratios if value is not None]
         regret: dict[str, list[float]] = {"optimum": [], "bound": []}
         for value, kind in known:
-            regret[kind].append(value - 1)
-        regret["clairvoyance"] = [own / exact - 1 for own, exact in pairs]
+            regret[kind].append(value - 1 if sense > 0 else 1 - 1 / value)
+        regret["clairvoyance"] = [sense * (own / exact - 1) for own, exact in pairs]
         return {
             "estimates": self.estimates,
             "outside_model": self.outside_model,

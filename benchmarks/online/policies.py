@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from schedgap.benchmarks.online.state import Action, Job, Policy, State
 
 
-def _length(job: Job) -> tuple[float, int]:
+def needs_length(job: Job) -> tuple[float, int]:
     """Estimated slots and their whole number.
 
     Raises
@@ -44,7 +44,7 @@ class Sjf:
     def decide(self, state: State) -> Iterable[Action]:
         """O(waiting)."""
         for number in state.arrived:
-            bisect.insort(self.queue, (_length(state.jobs[number])[0], number))
+            bisect.insort(self.queue, (needs_length(state.jobs[number])[0], number))
         free = state.free
         started: dict[int, None] = {}
         for _, number in self.queue:
@@ -80,7 +80,7 @@ class Easy:
             return
         reserved, spare = self._reservation(state, started, head.gpus - free)
         for job in waiting:
-            in_time = _length(job)[1] <= reserved - state.slot
+            in_time = needs_length(job)[1] <= reserved - state.slot
             if job.gpus > free or not (in_time or job.gpus <= spare):
                 continue
             free -= job.gpus
@@ -90,8 +90,10 @@ class Easy:
     @staticmethod
     def _reservation(state: State, started: list[Job], missing: int) -> tuple[int, int]:
         """The slot at which so many more GPUs are free, and the GPUs that are then free beside them."""
-        ends = [(max((job.since or 0) + _length(job)[1], state.slot + 1), job.gpus) for job in state.running.values()]
-        ends += [(state.slot + _length(job)[1], job.gpus) for job in started]
+        ends = [
+            (max((job.since or 0) + needs_length(job)[1], state.slot + 1), job.gpus) for job in state.running.values()
+        ]
+        ends += [(state.slot + needs_length(job)[1], job.gpus) for job in started]
         reserved = math.inf
         freed = 0
         for end, gpus in sorted(ends):
@@ -128,7 +130,7 @@ class Srtf(_Preemptive):
 
     def decide(self, state: State) -> list[Action]:
         """O(jobs log jobs)."""
-        return self.fill(state, lambda job: (_length(job)[1] - state.worked(job), job.id))
+        return self.fill(state, lambda job: (needs_length(job)[1] - state.worked(job), job.id))
 
 
 class Las(_Preemptive):

@@ -99,7 +99,7 @@ class State:
         """Take in what has happened.
 
         ``{"slot", "ended": [job, ...], "arrived": [[job, GPUs, estimate, slots, facts], ...]}``, facts only where there
-        are any; ``stopped``: jobs whose run is over and that wait again; ``news``: ``[[job, {attribute: value}], ...]``.
+        are any; ``stopped``: jobs whose run is over and that wait again; ``news``: ``[[job, {attribute: value}], ...]``
 
         O(jobs that came or went).
         """

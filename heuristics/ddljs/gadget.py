@@ -174,11 +174,9 @@ def gadget(
     for slot in range(1, instance.horizon + 1):
         active = list(progress.active())
         asked = Asked(seed * instance.horizon + slot, gap, deadline, tries=tries)
-        rings, bound, answer = _best_rings(progress, active, "greedy" if deadline.passed else inner, asked)
+        rings, bound, answer = slot_rings(progress, active, "greedy" if deadline.passed else inner, asked, fill)
         gamma = max(gamma, answer.gamma or 1)
         loads.append(answer.loads)
-        if fill:
-            rings = _filled(progress, active, rings)
         gained = math.fsum(
             float(gain(instance.jobs[i], progress.done[i], len(ring.workers))) for i, ring in rings.items()
         )
@@ -209,6 +207,14 @@ def _unlimited(instance: DdljsInstance) -> float:
         most = job.max_workers * (instance.horizon - job.arrival + 1)
         total += highest(job, most if job.slot_limit is None else min(most, job.slot_limit))
     return total
+
+
+def slot_rings(
+    progress: GreedyState, active: list[int], inner: str, asked: Asked, fill: bool
+) -> tuple[dict[int, Ring], float | None, Answer]:
+    """What :func:`gadget` does in a slot: rings by job, a bound on what any add, and the inner method's answer."""
+    rings, bound, answer = _best_rings(progress, active, inner, asked)
+    return _filled(progress, active, rings) if fill else rings, bound, answer
 
 
 def _best_rings(

@@ -17,8 +17,10 @@ from schedgap.formulations.hadar.instance import HadarInstance
 from schedgap.formulations.hadar.tables import ProgressTables, tables
 from schedgap.heuristics.common.run import HeuristicRun
 from schedgap.heuristics.hadar.simulate import (
+    Policy,
     RestartDelay,
     State,
+    Steady,
     always,
     refuse_long_delay,
     run_of,
@@ -71,8 +73,12 @@ def tiresias(
     """
     del seed
     refuse_long_delay("tiresias", instance, restart_delay)
-    data = tables(instance)
+    policy, steady = least_attained(tables(instance), threshold)
+    return run_of(instance, simulate(instance, policy, restart_delay, deadline, steady=steady))
 
+
+def least_attained(data: ProgressTables, threshold: float) -> tuple[Policy, Steady]:
+    """The decisions of :func:`tiresias`, and in how many rounds they stay."""
     passing = math.ceil(threshold)  # service is whole
     workers = [job.workers for job in data.jobs]
     arrival = np.array([job.arrival for job in data.jobs], dtype=np.int64)
@@ -108,7 +114,7 @@ def tiresias(
                 most = min(most, max(0, -((before - passing) // workers[j])))
         return most
 
-    return run_of(instance, simulate(instance, policy, restart_delay, deadline, steady=steady))
+    return policy, steady
 
 
 def yarn_cs(
@@ -184,7 +190,12 @@ def srpt(
     """
     del seed
     refuse_long_delay("srpt", instance, restart_delay)
-    data = tables(instance)
+    policy = shortest_remaining(tables(instance))
+    return run_of(instance, simulate(instance, policy, restart_delay, deadline, steady=always))
+
+
+def shortest_remaining(data: ProgressTables) -> Policy:
+    """The decisions of :func:`srpt`."""
     workers = [job.workers for job in data.jobs]
     fastest = np.array([max(1, int(job.type_step.max(initial=0))) for job in data.jobs], dtype=np.float64)
     kinds = [np.argsort(-job.type_step, kind="stable").tolist() for job in data.jobs]
@@ -210,7 +221,7 @@ def srpt(
                 room[kind] -= workers[j]
         return grids
 
-    return run_of(instance, simulate(instance, policy, restart_delay, deadline, steady=always))
+    return policy
 
 
 # Method ``gavel``: time fractions by job and type from a linear program, then rounds by priority.

@@ -397,7 +397,7 @@ def recursion_growth(seed: int) -> Measured:
     for count in JOBS:
         instance = waiting_jobs(count, seed + count)
         data = tables(instance)
-        market = Market.of(instance, True, 0.0)
+        market = Market.of(data, True, 0.0)
         remaining = np.array([job.target for job in data.jobs], dtype=np.int64)
         recursion = Recursion(market, np.arange(count), remaining, 1)
         recursion.best(0, data.machine_capacity.copy())

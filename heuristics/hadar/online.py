@@ -282,7 +282,7 @@ def admit(
         if reason is not None:
             return HeuristicRun(None, {"reason": reason, "stopped": "too large"})
         machines[j] = machine
-        chosen = _best(data.jobs[j], machine, prices)
+        chosen = best_plan(data.jobs[j], machine, prices)
         dual = max(0.0, _payoff(data, prices, machine, j)) if all_schedules else 0.0
         if chosen is None:
             max_step_all = math.inf if dual > _ROUNDING * data.jobs[j].max_utility else max_step_all
@@ -359,7 +359,7 @@ def _slowed(job: JobTable, factor: float) -> JobTable:
     return replace(job, step=np.floor(job.step * finer * factor).astype(np.int64), target=job.target * finer)
 
 
-def _best(job: JobTable, machine: Automaton, prices: Prices) -> tuple[float, float, Ints] | None:
+def best_plan(job: JobTable, machine: Automaton, prices: Prices) -> tuple[float, float, Ints] | None:
     """(payoff, utility, (T + 1, P) devices) of the best schedule that fits what is free; None if not positive."""
     usable = _usable(job, prices)
     free = prices.capacity[None, :] - prices.used

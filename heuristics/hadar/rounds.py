@@ -21,6 +21,7 @@ from schedgap.formulations.hadar.tables import ProgressTables, tables
 from schedgap.heuristics.common.run import HeuristicRun
 from schedgap.heuristics.hadar.simulate import (
     Overhead,
+    Policy,
     RestartDelay,
     State,
     always,
@@ -186,7 +187,7 @@ def greedy(
     return taken_jobs[:taken], grids[:taken]
 
 
-@dataclass(frozen=True)
+@dataclass
 class Market:
     """The jobs as arrays, and the prices' ends in a round.
 
@@ -194,7 +195,8 @@ class Market:
     ----------
     workers, arrivals : (J,)
     type_steps : (J, R)
-    utilities : (J, 7) in closed form, see ``Worth.row``
+    utilities : (J, 9) in closed form, see ``Worth.row``
+    recursions : states of all recursions so far
     """
 
     data: ProgressTables
@@ -204,11 +206,11 @@ class Market:
     utilities: Floats
     density: bool
     communication: float
+    recursions: int = 0
 
     @classmethod
-    def of(cls, instance: HadarInstance, density: bool, communication: float) -> Market:
-        """The market of an instance."""
-        data = tables(instance)
+    def of(cls, data: ProgressTables, density: bool, communication: float) -> Market:
+        """The market of an instance's tables."""
         return cls(
             data,
             np.array([job.workers for job in data.jobs], dtype=np.int64),
@@ -337,12 +339,19 @@ def hadar_rounds(
     """
     del seed
     refuse_long_delay("hadar-rounds", instance, restart_delay + overhead)
-    market = Market.of(instance, payoff == "density", communication)
+    market = Market.of(tables(instance), payoff == "density", communication)
+    policy = rounds(market, preempt, dp_jobs)
+    # without preemption nothing is decided but when jobs arrive or end; payoffs depend on the slot
+    steady = never if preempt else always
+    simulated = simulate(instance, policy, restart_delay, deadline, overhead=overhead, may_wait=True, steady=steady)
+    return run_of(instance, simulated, restart_delay=restart_delay, dp_states=market.recursions)
+
+
+def rounds(market: Market, preempt: bool, dp_jobs: int) -> Policy:
+    """The decisions of :func:`hadar_rounds`."""
     data = market.data
-    states = 0
 
     def policy(state: State) -> dict[int, Ints]:
-        nonlocal states
         kept = {} if preempt else {j: state.held[j] for j in state.active if j in state.held}
         if kept and not state.changed:
             return kept
@@ -354,12 +363,9 @@ def hadar_rounds(
         if len(jobs) <= dp_jobs:
             recursion = Recursion(market, jobs, remaining, state.slot)
             chosen = dict(recursion.best(0, free)[1])
-            states += len(recursion.memo)
+            market.recursions += len(recursion.memo)
         else:
             chosen = market.take(jobs, free, remaining, state.slot)
         return {**kept, **chosen}
 
-    # without preemption nothing is decided but when jobs arrive or end; payoffs depend on the slot
-    steady = never if preempt else always
-    simulated = simulate(instance, policy, restart_delay, deadline, overhead=overhead, may_wait=True, steady=steady)
-    return run_of(instance, simulated, restart_delay=restart_delay, dp_states=states)
+    return policy

@@ -120,7 +120,7 @@ def round_times(*, seed: int = 0, repeat: int = 3, scale: float = 1.0) -> list[R
     for jobs in sizes or [32]:
         instance = rounds(seed, jobs=jobs)
         data = tables(instance)
-        market = Market.of(instance, True, 0.0)
+        market = Market.of(data, True, 0.0)
         left = np.array([job.target for job in data.jobs], dtype=np.int64)
         waiting = np.arange(len(data.jobs), dtype=np.int64)
         best, placed = math.inf, 0
