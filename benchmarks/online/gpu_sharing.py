@@ -203,6 +203,7 @@ class SjfBsbf(Sjf):
         cluster = self.cluster
         assert cluster is not None
         cluster.slot = state.slot
+        # its own cluster's ends are those of the estimates, so who has ended is not asked there
         cluster.take_off(state.ended)
         started = dict.fromkeys(self.policy.decide(cluster, [number for _, number in self.queue]) if self.queue else ())
         self.queue = [entry for entry in self.queue if entry[1] not in started]

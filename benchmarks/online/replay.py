@@ -137,6 +137,7 @@ class World(ABC):
         ended, stopped = self.finish()
         for job in (*ended, *stopped):
             self.held[job] += slot - self.running.pop(job)
+        # the loop stops at every end, so what has ended by now did so in the slot before
         for job in ended:
             self.end[job] = slot - 1
         self.left -= len(ended)

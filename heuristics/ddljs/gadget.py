@@ -212,9 +212,16 @@ def _unlimited(instance: DdljsInstance) -> float:
 def slot_rings(
     progress: GreedyState, active: list[int], inner: str, asked: Asked, fill: bool
 ) -> tuple[dict[int, Ring], float | None, Answer]:
-    """What :func:`gadget` does in a slot: rings by job, a bound on what any add, and the inner method's answer."""
+    """What :func:`gadget` does in a slot.
+
+    Returns
+    -------
+    Rings by job, a bound on what any add, and the inner method's answer.
+    """
     rings, bound, answer = _best_rings(progress, active, inner, asked)
-    return _filled(progress, active, rings) if fill else rings, bound, answer
+    if fill:
+        rings = _filled(progress, active, rings)
+    return rings, bound, answer
 
 
 def _best_rings(

@@ -116,7 +116,7 @@ def decision_times(run: Run, seed: int) -> dict[str, Json]:
         data = tables(instance)
         left = np.array([job.target for job in data.jobs], dtype=np.int64)
         waiting = np.arange(len(data.jobs), dtype=np.int64)
-        market = Market.of(instance, True, 0.0)
+        market = Market.of(data, True, 0.0)
         best = float("inf")
         for _ in range(3):
             began = time.process_time()
