@@ -258,9 +258,10 @@ def judge(
 
     Parameters
     ----------
-    snapshot : ``kubectl get nodes,pods -A -o json``, or an instance of gang-placement with ``reference_decision``
-    nodes : the listing of nodes, where that is a file of its own
-    form : own or kubernetes; told by the file where not given
+    snapshot : ``kubectl get nodes,pods -A -o json``, an instance of gang-placement with ``reference_decision``, or what
+        Slurm (``squeue --json``), Ray (``ray list placement-groups --format json --detail``) or openb list
+    nodes : the listing of nodes, where that is a file of its own: always of slurm, ray and openb
+    form : own, kubernetes, slurm, ray or openb; told by the file where not given
     objectives : weight, topology, fragmentation, moves, in lexicographic order; the instance's own where not given
     gang_label : a label or annotation of pods that names their gang, beside those that are known
     names : keep the names of nodes, pods and gangs; otherwise they are numbers, so that the result can be shared

@@ -17,7 +17,7 @@ _GRES = re.compile(r"(?:^|,)gpu(?::([^:,]*[^:,\d][^:,]*|\d+(?=:)))?(?::(\d+))?(?
 _NODE = re.compile(r"^NodeName=(\S+)(.*?)(?=^NodeName=|\Z)", re.MULTILINE | re.DOTALL)
 
 
-def _gpus_of(tres: str) -> tuple[int, str | None]:
+def gpus_of(tres: str) -> tuple[int, str | None]:
     """GPUs and their type (None where none or several are named) of ``billing=1,gres/gpu:v100=2,gres/gpu=2``."""
     amounts = {kind: int(amount) for kind, amount in _TRES.findall(tres)}
     kinds = [kind for kind in amounts if kind]
@@ -27,7 +27,7 @@ def _gpus_of(tres: str) -> tuple[int, str | None]:
 def _gpus(allocated: str, state: str, start: str) -> int:
     if _never(start) or (not allocated.strip() and state.startswith(("CANCELLED", "PENDING"))):
         raise LeftOut(f"never started ({state.split()[0] if state.strip() else 'no state'})")
-    return _gpus_of(allocated)[0]
+    return gpus_of(allocated)[0]
 
 
 def _never(start: str) -> bool:
@@ -35,7 +35,7 @@ def _never(start: str) -> bool:
 
 
 def _kind(tres: str) -> str | None:
-    return _gpus_of(tres)[1]
+    return gpus_of(tres)[1]
 
 
 def _job(cell: str) -> str:
@@ -84,12 +84,12 @@ _FIELDS = {
 }
 
 
-def _plain(value: Json) -> str:
+def plain_cell(value: Json) -> str:
     """A cell of a JSON value, whose numbers newer data parsers wrap as {set, infinite, number}, states as a list."""
     if isinstance(value, Mapping):
-        return _plain(value.get("number")) if value.get("set") and not value.get("infinite") else ""
+        return plain_cell(value.get("number")) if value.get("set") and not value.get("infinite") else ""
     if isinstance(value, list):
-        return _plain(value[0]) if value else ""
+        return plain_cell(value[0]) if value else ""
     return "" if value is None else str(value)
 
 
@@ -115,22 +115,22 @@ def _cells(job: Json) -> Sequence[str]:
         raise ValueError("is not an object")
     times, tres = _part(job, "time"), _part(job, "tres")
     array: Mapping[str, Json] = job["array"] if isinstance(job.get("array"), Mapping) else {}
-    task = _plain(array.get("task_id")) if array.get("job_id") else ""
-    identity = f"{array['job_id']}_{task}" if task else _plain(job.get("job_id"))
-    limit = _plain(times.get("limit"))
-    start = _plain(times.get("start"))
+    task = plain_cell(array.get("task_id")) if array.get("job_id") else ""
+    identity = f"{array['job_id']}_{task}" if task else plain_cell(job.get("job_id"))
+    limit = plain_cell(times.get("limit"))
+    start = plain_cell(times.get("start"))
     return (
         identity,
         _tres(tres.get("allocated")),
-        _plain(_part(job, "state").get("current")),
+        plain_cell(_part(job, "state").get("current")),
         start,
-        _plain(times.get("submission")),
-        _plain(times.get("end")),
-        _plain(times.get("eligible")),
-        _plain(job.get("nodes")),
+        plain_cell(times.get("submission")),
+        plain_cell(times.get("end")),
+        plain_cell(times.get("eligible")),
+        plain_cell(job.get("nodes")),
         f"{60 * int(limit)}" if limit.isdigit() else "",
-        _plain(job.get("partition")),
-        _plain(job.get("user")),
+        plain_cell(job.get("partition")),
+        plain_cell(job.get("user")),
         _tres(tres.get("requested")),
     )
 

@@ -9,13 +9,14 @@ from pathlib import Path
 from typing import Any
 
 from schedgap.benchmarks.snapshots.kubernetes import END, HOST, MODEL, MOVE, TOPOLOGY, Kubernetes, is_gpu
+from schedgap.benchmarks.snapshots.listings import LISTINGS, told
 from schedgap.formulations.common.errors import InputError
 from schedgap.formulations.common.instance import Json, Solution, read_json
 from schedgap.formulations.gang_placement.instance import WHOLE, GangPlacementInstance, GangPlacementSolution
 
 DECISION = "reference_decision"
 """The key of a snapshot of our own: what the scheduler decided, a solution."""
-FORMATS = ("own", "kubernetes")
+FORMATS = ("own", "kubernetes", *LISTINGS)
 
 
 @dataclass(frozen=True)
@@ -46,8 +47,8 @@ def read_snapshot(
 
     Parameters
     ----------
-    form : own or kubernetes; told by the file where not given
-    nodes : a listing of nodes, where that is a file of its own
+    form : own, kubernetes, slurm, ray or openb; told by the file where not given
+    nodes : a listing of nodes, where that is a file of its own: always of slurm, ray and openb
     gang_label : a label or annotation of pods that names their gang
     names : keep the names of nodes, pods and gangs; otherwise they are numbers
 
@@ -56,12 +57,16 @@ def read_snapshot(
     InputError
         It cannot be read; one line with the place and the value.
     """
-    data = read_json(path)
     source = str(path)
+    if form == "openb" or (form is None and source.endswith(".csv")):
+        return _listed("openb", Path(path), nodes, names)
+    data = read_json(path)
+    listed = told(data) if form is None else form
+    if listed is not None and listed in LISTINGS:
+        return _listed(listed, data, nodes, names, source)
     if not isinstance(data, Mapping):
         raise InputError(f"{source}: a snapshot must be a JSON object, got {type(data).__name__}")
-    told = "kubernetes" if "items" in data else "own"
-    chosen = form or told
+    chosen = form or ("kubernetes" if "items" in data else "own")
     if chosen not in FORMATS:
         raise InputError(f"format: unknown format {chosen!r}, one of: {', '.join(FORMATS)}")
     if chosen == "own":
@@ -73,6 +78,14 @@ def read_snapshot(
         return Snapshot(instance, dict(decision), {}, "own")
     items = _items(data, source) + ([] if nodes is None else _items(read_json(nodes), str(nodes)))
     return _Cluster(Kubernetes(items, source, gang_label), names).snapshot()
+
+
+def _listed(form: str, data: Json, nodes: str | Path | None, names: bool, source: str | None = None) -> Snapshot:
+    """A snapshot of two files."""
+    if nodes is None:
+        raise InputError(f"{source or data}: a snapshot of {form} needs a second file with the nodes")
+    given = (data,) if source is None else (data, source)
+    return Snapshot(*LISTINGS[form](*given, Path(nodes), names).finished(), form)
 
 
 def _items(data: Json, source: str) -> list[Json]:

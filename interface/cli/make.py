@@ -124,7 +124,9 @@ def add_judge(parser: argparse.ArgumentParser) -> None:
         "snapshot", metavar="SNAPSHOT", help="kubectl get nodes,pods -A -o json, or an instance with a decision"
     )
     parser.add_argument("nodes", metavar="NODES", nargs="?", help="the nodes, where they are in a file of their own")
-    parser.add_argument("--format", metavar="F", help="own or kubernetes (default: told by the file)")
+    parser.add_argument(
+        "--format", metavar="F", help="own, kubernetes, slurm, ray or openb (default: told by the file)"
+    )
     parser.add_argument(
         "--objective", type=names, metavar="O,O", help="weight, topology, fragmentation, moves, in order"
     )

@@ -226,6 +226,7 @@ NAMED_OUTSIDE = {
     "benchmarks/laboratory/rounds.py": {"hadar"},
     "benchmarks/proving.py": {"comm_contention", "ddl_cluster"},
     "benchmarks/snapshots/judge.py": {"gang_placement"},  # a decision is a solution of it
+    "benchmarks/snapshots/listings.py": {"gang_placement"},
     "benchmarks/snapshots/reading.py": {"gang_placement"},
     "interface/figures.py": {"gpu_sharing"},
     "solvers/certificates/bounds.py": set(PROBLEMS),

@@ -1,0 +1,434 @@
+"""What Slurm, Ray and openb list of a cluster, as an instance of gang-placement and a decision.
+
+Slurm: ``squeue --json`` and ``scontrol show nodes``. Running jobs stay, jobs that are being configured are the
+decision, pending ones wait. Ray: ``ray list placement-groups --format json --detail`` and ``ray list nodes --format
+json --detail``; groups that are created are the decision. openb: the pods' and the nodes' tables; every pod waits.
+"""
+
+from __future__ import annotations
+
+import csv
+import math
+import re
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+from schedgap.benchmarks.importers.cells import host_names
+from schedgap.benchmarks.importers.slurm import gpus_of, gres, plain_cell
+from schedgap.benchmarks.snapshots.kubernetes import quantity
+from schedgap.formulations.common.errors import InputError
+from schedgap.formulations.common.instance import Json, Solution, read_json
+from schedgap.formulations.gang_placement.instance import WHOLE, GangPlacementInstance
+
+UNAVAILABLE = ("DOWN", "DRAIN", "FAIL", "MAINT", "NOT_RESPONDING", "PLANNED", "POWER", "REBOOT", "RESERVED", "UNKNOWN")
+"""States in which a node takes no new jobs, as parts of Slurm's words."""
+_NODE = re.compile(r"^NodeName=(\S+)(.*?)(?=^NodeName=|\Z)", re.MULTILINE | re.DOTALL)
+
+
+@dataclass
+class Draft:
+    """An instance in the making.
+
+    Attributes
+    ----------
+    keep : names stay; otherwise they are numbers
+    index : position of a node by its own name
+    unread : what was not understood or left out, counted
+    """
+
+    source: str
+    keep: bool
+    index: dict[str, int] = field(default_factory=dict)
+    nodes: list[dict[str, Any]] = field(default_factory=list)
+    running: list[dict[str, Any]] = field(default_factory=list)
+    gangs: list[dict[str, Any]] = field(default_factory=list)
+    placement: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
+    unread: Counter[str] = field(default_factory=Counter)
+    kinds: dict[tuple[int, ...], str] = field(default_factory=dict)
+    bound: dict[tuple[int, int], int] = field(default_factory=lambda: defaultdict(int))
+
+    def node(self, name: str, devices: int, model: str | None, free: Mapping[str, int], place: str) -> None:
+        """A node with all that it has."""
+        if name in self.index:
+            raise InputError(f"{place}: node {name!r} is there twice")
+        self.index[name] = len(self.nodes)
+        made = {"id": name if self.keep else f"node-{len(self.nodes)}", "gpus": [WHOLE] * devices, "free": dict(free)}
+        self.nodes.append(made | ({"gpu_model": model} if model else {}) | {"labels": {}})
+
+    def run(self, name: str, n: int, devices: int, request: Mapping[str, int]) -> None:
+        """A pod that runs takes the first devices that are free."""
+        node = self.nodes[n]
+        free = [d for d, part in enumerate(node["gpus"]) if part == WHOLE][:devices]
+        self.unread["GPUs that run on a node beyond those it has"] += devices - len(free)
+        for d in free:
+            node["gpus"][d] = 0
+        for resource, amount in request.items():
+            left = node["free"].get(resource, 0) - amount
+            node["free"][resource] = max(0, left)
+            self.unread[f"{resource} that runs on a node beyond what it has"] += max(0, -left)
+        made = {"node": node["id"], "devices": {str(d): WHOLE for d in free}, "request": dict(request)}
+        self.running.append({"id": name if self.keep else f"running-{len(self.running)}", **made})
+
+    def selector(self, nodes: Sequence[int]) -> dict[str, Json]:
+        """A label on the nodes that take a pod."""
+        if len(nodes) == len(self.nodes):
+            return {}
+        kind = self.kinds.setdefault(tuple(nodes), f"takes-{len(self.kinds)}")
+        for n in nodes:
+            self.nodes[n]["labels"][kind] = "yes"
+        return {"labels": {kind: "yes"}}
+
+    def wait(
+        self, name: str, groups: Sequence[dict[str, Json]], seats: Iterable[tuple[int, int]], **more: Json
+    ) -> None:
+        """A gang; `seats` are (group, node) of the pods that the scheduler placed."""
+        total = sum(group["gpu"] * group["count"] for group in groups)
+        made: dict[str, Any] = {key: value for key, value in more.items() if value is not None}
+        made["id"] = name if self.keep else f"gang-{len(self.gangs)}"
+        made["pods"] = list(groups)
+        made["weight"] = total / WHOLE if total else 1.0
+        made["arrival"] = float(len(self.gangs))
+        self.gangs.append(made)
+        placed = [self._seat(k, groups[k]["gpu"], n) for k, n in seats]
+        if placed:
+            self.placement[made["id"]] = placed
+
+    def _seat(self, k: int, gpu: int, n: int) -> dict[str, Any]:
+        """The first devices that hold it beside what was placed before."""
+        part = min(gpu, WHOLE)
+        there = [d for d, free in enumerate(self.nodes[n]["gpus"]) if part and free - self.bound[n, d] >= part]
+        devices = there[: max(1, gpu // WHOLE)]
+        for d in devices:
+            self.bound[n, d] += part
+        return {"group": k, "node": self.nodes[n]["id"], "devices": devices}
+
+    def finished(self) -> tuple[GangPlacementInstance, Solution, Mapping[str, int]]:
+        """(instance, decision, what was not read)."""
+        data = {"problem": "gang-placement", "nodes": self.nodes, "running": self.running, "gangs": self.gangs}
+        unread = {what: count for what, count in self.unread.items() if count}
+        return GangPlacementInstance.parse(data, self.source), {"placement": self.placement}, unread
+
+
+# -- Slurm -----------------------------------------------------------------------------------------------------------
+
+
+def slurm(data: Json, source: str, nodes: Path, names: bool) -> Draft:
+    """Jobs of ``squeue --json`` on the nodes of ``scontrol show nodes``.
+
+    A job is a gang of a pod a node. Jobs are of one priority: Slurm's number is an order, kept as the arrival.
+    """
+    draft = Draft(source, names)
+    places = _slurm_nodes(draft, nodes)
+    jobs = data.get("jobs") if isinstance(data, Mapping) else None
+    if not isinstance(jobs, list) or not all(isinstance(job, Mapping) for job in jobs):
+        raise InputError(f"{source}: jobs: must be a list of objects, as squeue --json writes it")
+    with_memory = any("mem=" in str(job.get("tres_alloc_str")) for job in jobs)
+    read = [_slurm_job(draft, job, f"{source}: jobs[{j}]", with_memory) for j, job in enumerate(jobs)]
+    for job in read:
+        if job.state == "RUNNING":
+            for n in job.hosts:
+                draft.run(job.name, n, job.devices, job.request)
+    for job in sorted(read, key=lambda job: -job.priority):
+        if job.state in ("PENDING", "CONFIGURING"):
+            _slurm_wait(draft, job, places)
+        elif job.state != "RUNNING":
+            draft.unread[f"jobs that are {job.state}"] += 1
+    return draft
+
+
+def _slurm_wait(draft: Draft, job: _Job, places: set[int]) -> None:
+    """A job that waits or is just placed, on nodes that take new ones."""
+    selector = draft.selector([n for n in job.allowed if n in places])
+    group = {"count": job.count, "gpu": WHOLE * job.devices, "request": job.request}
+    group["selector"] = selector | ({"models": [job.model]} if job.model else {})
+    draft.wait(job.name, [group], [(0, n) for n in job.hosts], per_node=1 if job.count > 1 else None)
+
+
+@dataclass(frozen=True)
+class _Job:
+    name: str
+    state: str
+    priority: int
+    count: int
+    devices: int
+    model: str | None
+    request: dict[str, int]
+    hosts: tuple[int, ...]
+    allowed: tuple[int, ...]
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as fault:
+        raise InputError(f"{path}: cannot be read: {fault}") from None
+
+
+def _slurm_nodes(draft: Draft, path: Path) -> set[int]:
+    """Adds the nodes; positions of those that take new jobs."""
+    text = _text(path)
+    if not _NODE.search(text):
+        raise InputError(f"{path}: has no NodeName=, as scontrol show nodes writes it")
+    open_ones = set()
+    for found in _NODE.finditer(text):
+        place = f"{path}: line {text.count(chr(10), 0, found.start()) + 1}"
+        said = dict(re.findall(r"(\w+)=(\S+)", found[2]))
+        for key in ("CPUTot", "RealMemory"):
+            if not said.get(key, "").isdigit():
+                raise InputError(f"{place}: node {found[1]} has no {key}= with a number, got {said.get(key)!r}")
+        devices, model = gres("" if said.get("Gres", "(null)") == "(null)" else said["Gres"])
+        free = {"cpu": WHOLE * int(said["CPUTot"]), "memory": int(said["RealMemory"])}
+        draft.node(found[1], devices, model, free, place)
+        if any(word in said.get("State", "UNKNOWN").upper() for word in UNAVAILABLE):
+            draft.unread["nodes that take no new jobs (down, drained, reserved)"] += 1
+        else:
+            open_ones.add(len(draft.nodes) - 1)
+        for label in (said.get("Partitions") or "").split(","):
+            draft.nodes[-1]["labels"][f"partition-{label}"] = "yes"
+    return open_ones
+
+
+MIB = {"K": Fraction(1, 1024), "": Fraction(1), "M": Fraction(1), "G": Fraction(1024), "T": Fraction(1024**2)}
+
+
+class _Record:
+    """One job of ``squeue --json``."""
+
+    def __init__(self, draft: Draft, job: Mapping[str, Any], place: str) -> None:
+        self.draft, self.job, self.place = draft, job, place
+        self.state = (self.cell("job_state").split() or [""])[0]
+        if not self.state:
+            raise InputError(f"{place}.job_state: is missing")
+        self.live = self.state in ("RUNNING", "PENDING", "CONFIGURING")
+        self.hosts = self.named("nodes") if self.live and self.state != "PENDING" else ()
+        self.count = len(self.hosts) or max(1, self.whole("node_count"))
+
+    def cell(self, key: str) -> str:
+        return plain_cell(self.job.get(key))
+
+    def whole(self, key: str) -> int:
+        """A number of a job that waits or runs; 0 of another."""
+        if not self.live:
+            return 0
+        if not re.fullmatch(r"[0-9]{1,12}", self.cell(key)):
+            raise InputError(f"{self.place}.{key}: must be a whole number, got {self.job.get(key)!r}")
+        return int(self.cell(key))
+
+    def named(self, key: str) -> tuple[int, ...]:
+        """Positions of nodes."""
+        try:
+            listed = host_names(self.cell(key)) if self.cell(key) else []
+        except ValueError as fault:
+            raise InputError(f"{self.place}.{key}: {self.cell(key)[:40]!r}: {fault}") from None
+        for name in listed:
+            if name not in self.draft.index:
+                raise InputError(f"{self.place}.{key}: there is no node {name[:40]!r}")
+        return tuple(self.draft.index[name] for name in listed)
+
+    @property
+    def tres(self) -> str:
+        return self.cell("tres_alloc_str") or self.cell("tres_req_str")
+
+    def devices(self) -> int:
+        """GPUs of each node."""
+        total, _ = gpus_of(self.tres)
+        if self.live and total % self.count:
+            raise InputError(f"{self.place}.tres_req_str: {total} GPUs on {self.count} nodes are not as many on each")
+        return total // self.count
+
+    def request(self, with_memory: bool) -> dict[str, int]:
+        """Other resources of each node."""
+        found = {"cpu": WHOLE * -(-self.whole("cpus") // self.count)}
+        memory = re.search(r"(?:^|,)mem=(\d+(?:\.\d+)?)([KMGT]?)", self.tres)
+        if with_memory and memory is not None:
+            found["memory"] = math.ceil(Fraction(memory[1]) * MIB[memory[2]] / self.count)
+        return found
+
+    def allowed(self) -> tuple[int, ...]:
+        """Nodes of its partitions that it does not exclude; those required where it asks for no more."""
+        if not self.live:
+            return ()
+        labels = [node["labels"] for node in self.draft.nodes]
+        parts = [f"partition-{name}" for name in self.cell("partition").split(",") if name]
+        found = [n for n, there in enumerate(labels) if not parts or any(part in there for part in parts)]
+        excluded, required = self.named("excluded_nodes"), self.named("required_nodes")
+        if len(required) >= self.count:
+            found = [n for n in found if n in required]
+        self.draft.unread["jobs that are required on nodes and ask for more"] += 0 < len(required) < self.count
+        for key in ("features", "dependency", "licenses"):
+            self.draft.unread[f"jobs that ask for {key}"] += bool(self.cell(key))
+        return tuple(n for n in found if n not in excluded)
+
+
+def _slurm_job(draft: Draft, job: Mapping[str, Any], place: str, with_memory: bool) -> _Job:
+    read = _Record(draft, job, place)
+    model = gpus_of(read.cell("tres_req_str"))[1]
+    priority = read.whole("priority") if read.state != "RUNNING" else 0
+    return _Job(
+        read.cell("job_id"), read.state, priority, read.count, read.devices(), model, read.request(with_memory),
+        read.hosts, read.allowed(),
+    )  # fmt: skip
+
+
+# -- Ray -------------------------------------------------------------------------------------------------------------
+
+
+def ray(data: Json, source: str, nodes: Path, names: bool) -> Draft:
+    """Placement groups on nodes, as ``ray list ... --format json --detail`` writes them.
+
+    STRICT_PACK is one node, STRICT_SPREAD one bundle a node, PACK a preferred node. Where the listing does not tell the
+    strategy, which depends on Ray's version, it is PACK, and counted.
+    """
+    draft = Draft(source, names)
+    for position, node in enumerate(_objects(read_json(nodes), str(nodes))):
+        place = f"{nodes}: [{position}]"
+        if node.get("state") != "ALIVE":
+            draft.unread["nodes that are not alive"] += 1
+            continue
+        room = _ray_amounts(draft, node.get("resources_total"), f"{place}.resources_total", down=True)
+        devices = room.pop("GPU", 0)
+        model = next((name.partition(":")[2] for name in room if name.startswith("accelerator_type:")), None)
+        free = {name: amount for name, amount in room.items() if ":" not in name}
+        draft.node(str(node.get("node_id")), devices // WHOLE, model, free, place)
+    if isinstance(data, Mapping):
+        data = [_of_table(name, group, source) for name, group in data.items()]
+    groups = list(enumerate(_objects(data, source)))
+    for position, group in sorted(groups, key=lambda one: _came(one[1])):
+        _ray_group(draft, group, f"{source}: [{position}]")
+    return draft
+
+
+def _came(group: Mapping[str, Any]) -> int:
+    """When the group was asked for, where the listing tells."""
+    stats = group.get("stats")
+    moment = str(stats.get("creation_request_received_ns", "")) if isinstance(stats, Mapping) else ""
+    return int(moment) if moment.isdigit() and len(moment) < 30 else 0
+
+
+def _of_table(name: str, group: Json, source: str) -> Mapping[str, Any]:
+    """A group of ``placement_group_table()`` as the listing has it."""
+    bundles = group.get("bundles") if isinstance(group, Mapping) else None
+    if not isinstance(bundles, Mapping):
+        raise InputError(f"{source}: {name[:60]}.bundles: must be an object, as placement_group_table() has it")
+    there = group.get("bundles_to_node_id") or {}
+    made = [{"unit_resources": asked, "node_id": there.get(b)} for b, asked in bundles.items()]
+    return {**group, "placement_group_id": name, "bundles": made}
+
+
+def _ray_group(draft: Draft, group: Mapping[str, Any], place: str) -> None:
+    if group.get("state") not in ("CREATED", "PENDING", "PREPARED", "RESCHEDULING"):
+        draft.unread[f"placement groups that are {str(group.get('state'))[:20]}"] += 1
+        return
+    found: dict[tuple[tuple[str, int], ...], dict[str, Any]] = {}
+    seats: list[tuple[int, int]] = []
+    for b, bundle in enumerate(_objects(group.get("bundles"), f"{place}.bundles")):
+        asked = _ray_amounts(draft, bundle.get("unit_resources"), f"{place}.bundles[{b}].unit_resources", down=False)
+        gpu = asked.pop("GPU", 0)
+        key = (("GPU", gpu), *sorted(asked.items()))
+        pods = found.setdefault(
+            key, {"count": 0, "gpu": gpu, "request": {n: a for n, a in asked.items() if ":" not in n}}
+        )
+        pods["count"] += 1
+        if group["state"] == "CREATED":
+            node = bundle.get("node_id")
+            if node not in draft.index:
+                raise InputError(f"{place}.bundles[{b}].node_id: there is no node {str(node)[:60]!r} that is alive")
+            seats.append((list(found).index(key), draft.index[node]))
+    strategy = str(group.get("strategy") or "").upper()
+    draft.unread["placement groups whose strategy is not told: PACK"] += not strategy
+    draft.unread["placement groups that wish to be spread"] += strategy == "SPREAD"
+    draft.wait(
+        str(group.get("placement_group_id")),
+        list(found.values()),
+        seats,
+        required="node" if strategy == "STRICT_PACK" else None,
+        preferred="node" if strategy in ("", "PACK") else None,
+        per_node=1 if strategy == "STRICT_SPREAD" else None,
+    )
+
+
+def _objects(data: Json, place: str) -> list[Mapping[str, Any]]:
+    if not isinstance(data, list) or not all(isinstance(one, Mapping) for one in data):
+        raise InputError(f"{place}: must be a list of objects, as ray list --format json --detail writes it")
+    return data
+
+
+def _ray_amounts(draft: Draft, given: Json, place: str, *, down: bool) -> dict[str, int]:
+    """Resources in thousandths, memory in MiB; nodes rounded down, requests up."""
+    if not isinstance(given, Mapping):
+        raise InputError(f"{place}: must be an object, got {type(given).__name__}")
+    found = {}
+    for name, amount in given.items():
+        text = re.fullmatch(r"(\d+(?:\.\d+)?) ([KMGT]i)?B", amount) if isinstance(amount, str) else None
+        if text is not None:  # how the listing of nodes writes memory
+            amount = float(quantity(text[1] + (text[2] or ""), f"{place}.{name}"))
+        _number(amount, f"{place}.{name}")
+        if name.startswith(("node:", "object_store_memory")):
+            continue
+        exact = Fraction(str(amount)) * (Fraction(1, 2**20) if name == "memory" else WHOLE)
+        found["cpu" if name == "CPU" else name] = math.floor(exact) if down else math.ceil(exact)
+    return found
+
+
+def _number(amount: Json, place: str) -> None:
+    if isinstance(amount, bool) or not isinstance(amount, int | float) or not 0 <= amount < 1e18:
+        raise InputError(f"{place}: must be a number from 0, got {amount!r}")
+
+
+# -- openb -----------------------------------------------------------------------------------------------------------
+
+
+def openb(source: Path, nodes: Path, names: bool) -> Draft:
+    """Pods of the cluster trace openb, each a gang, on its nodes; nobody has placed one yet."""
+    draft = Draft(str(source), names)
+    for place, row in _table(nodes, ("sn", "cpu_milli", "memory_mib", "gpu", "model")):
+        free = {"cpu": _count(row, "cpu_milli", place), "memory": _count(row, "memory_mib", place)}
+        draft.node(row["sn"], _count(row, "gpu", place), row["model"] or None, free, place)
+    for place, row in _table(source, ("name", "cpu_milli", "memory_mib", "num_gpu", "gpu_milli", "gpu_spec")):
+        gpus, part = _count(row, "num_gpu", place), _count(row, "gpu_milli", place)
+        if gpus > 1 and part != WHOLE:
+            raise InputError(f"{place}: gpu_milli: {gpus} GPUs of {part} thousandths each; several must be whole")
+        request = {"cpu": _count(row, "cpu_milli", place), "memory": _count(row, "memory_mib", place)}
+        models = [model for model in row["gpu_spec"].split("|") if model]
+        group = {"count": 1, "gpu": gpus * part, "request": request}
+        draft.wait(row["name"], [group | ({"selector": {"models": models}} if models else {})], ())
+    return draft
+
+
+def _table(path: Path, columns: Sequence[str]) -> Iterable[tuple[str, dict[str, str]]]:
+    rows = list(csv.DictReader(_text(path).splitlines()))
+    for name in columns:
+        if not rows or name not in rows[0]:
+            raise InputError(f"{path}: line 1: there is no column {name!r}, or no line below it")
+    for line, row in enumerate(rows, 2):
+        if None in row or None in row.values():
+            raise InputError(f"{path}: line {line}: has not as many cells as line 1")
+        yield f"{path}: line {line}", row
+
+
+def _count(row: Mapping[str, str], name: str, place: str) -> int:
+    if not re.fullmatch(r"[0-9]{1,9}", row[name]):
+        raise InputError(f"{place}: {name}: must be a whole number from 0, got {row[name][:40]!r}")
+    return int(row[name])
+
+
+LISTINGS: Mapping[str, Callable[..., Draft]] = {"slurm": slurm, "ray": ray, "openb": openb}
+"""Formats that are two files, the second of nodes."""
+
+
+def told(data: Json) -> str | None:
+    """The format that a JSON value tells by itself."""
+    if isinstance(data, Mapping) and "jobs" in data:
+        return "slurm"
+    if isinstance(data, Mapping) and data and all(isinstance(x, Mapping) and "strategy" in x for x in data.values()):
+        return "ray"
+    ray_like = (
+        isinstance(data, list)
+        and bool(data)
+        and all(isinstance(x, Mapping) and "placement_group_id" in x for x in data)
+    )
+    return "ray" if ray_like else None

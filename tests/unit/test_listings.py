@@ -1,0 +1,227 @@
+"""``schedgap judge`` of what Slurm, Ray and openb list: read, judged, and what is wrong refused in one line."""
+
+from __future__ import annotations
+
+import copy
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import schedgap
+from schedgap.benchmarks.snapshots.reading import read_snapshot
+from schedgap.cli.main import main
+
+NODE = (
+    "NodeName={name} CoresPerSocket=1\n   CPUAlloc=0 CPUTot=32\n   Gres=gpu:{kind}:8(S:0-1)\n   RealMemory={memory}"
+    " AllocMem=0\n   State={state}\n   Partitions=gpu \n\n"
+)
+
+
+def slurm_nodes(*, state: str = "IDLE", memory: str = "1000") -> str:
+    kinds = {"n1": "v100", "n2": "v100", "n3": "a100", "n4": "a100"}
+    return "".join(
+        NODE.format(name=name, kind=kind, memory=memory, state=state if name == "n4" else "MIXED+CLOUD")
+        for name, kind in kinds.items()
+    )
+
+
+def job(number: int, state: str, gpus: int, nodes: int = 1, where: str = "", kind: str = "", **more: Any) -> Any:
+    """As ``squeue --json`` of Slurm 22.05 writes it; newer ones wrap numbers and list states."""
+    tres = f"cpu={nodes},mem={nodes}M,node={nodes},billing=1,gres/gpu={gpus}" + (
+        f",gres/gpu:{kind}={gpus}" if kind else ""
+    )
+    told = {
+        "job_id": number,
+        "job_state": state,
+        "nodes": where,
+        "node_count": nodes,
+        "cpus": nodes,
+        "partition": "gpu",
+    }
+    told |= {"priority": 1000 - number, "tres_req_str": tres, "tres_alloc_str": tres if where else ""}
+    return told | {"excluded_nodes": "", "required_nodes": "", "features": "", "dependency": "", "licenses": ""} | more
+
+
+def squeue() -> Any:
+    return {
+        "meta": {},
+        "jobs": [
+            job(1, "RUNNING", 2, where="n1"),
+            job(2, "CONFIGURING", 4, where="n2"),
+            job(3, "PENDING", 16, 2),
+            {**job(4, "PENDING", 8, kind="a100"), "job_state": ["PENDING"], "priority": {"set": True, "number": 996}},
+            job(5, "PENDING", 1, required_nodes="n1"),
+            job(6, "PENDING", 1, excluded_nodes="n[1-3]"),
+            job(7, "COMPLETED", 1),
+        ],
+    }
+
+
+def written(folder: Path, data: Any, nodes: Any, suffix: str = "json") -> list[str]:
+    paths = [folder / f"snapshot.{suffix}", folder / "nodes"]
+    for path, content in zip(paths, (data, nodes), strict=True):
+        path.write_text(content if isinstance(content, str) else json.dumps(content))
+    return [str(path) for path in paths]
+
+
+def test_slurm(tmp_path: Path) -> None:
+    """The large jobs take the three whole nodes, so the job that may only go to n4 is lost."""
+    snapshot, nodes = written(tmp_path, squeue(), slurm_nodes())
+    read = read_snapshot(snapshot, nodes=nodes, names=True)
+    assert read.form == "slurm" and read.unread == {"jobs that are COMPLETED": 1}
+    assert [sum(node.gpus) for node in read.instance.nodes] == [6000, 8000, 8000, 8000]
+    assert [(g.id, g.size, g.pods[0].gpu, g.per_node) for g in read.instance.gangs[:3]] == [
+        ("2", 1, 4000, None),
+        ("3", 2, 8000, 1),
+        ("4", 1, 8000, None),
+    ]
+    assert read.decision == {"placement": {"2": [{"group": 0, "node": "n2", "devices": [0, 1, 2, 3]}]}}
+    found = schedgap.judge(snapshot, nodes, names=True)
+    assert found.report.feasible and found.deciding == ("weight", 4, 29, True)
+    assert {lost.gang: lost.fits for lost in found.lost} == {"3": True, "4": True, "5": True, "6": False}
+    hidden = json.dumps(schedgap.judge(snapshot, nodes).to_dict())
+    assert '"n1"' not in hidden and '"gang-0"' in hidden
+
+
+def test_slurm_nodes_that_are_drained_take_nothing_new(tmp_path: Path) -> None:
+    snapshot, nodes = written(tmp_path, squeue(), slurm_nodes(state="IDLE+DRAIN"))
+    found = schedgap.judge(snapshot, nodes, names=True)
+    assert found.unread["nodes that take no new jobs (down, drained, reserved)"] == 1
+    lost = {one.gang: one for one in found.lost}
+    assert lost["6"].alone is False and "selector" in lost["6"].line()
+
+
+def ray_nodes() -> Any:
+    sizes = {"aa": 4, "bb": 4, "cc": 8, "dd": 8}
+    alive = [
+        {
+            "node_id": name,
+            "state": "ALIVE",
+            "resources_total": {"CPU": 1.0, "GPU": float(n), "memory": 2.0**30, "node:x": 1.0},
+        }
+        for name, n in sizes.items()
+    ]
+    return [*alive, {"node_id": "ee", "state": "DEAD", "resources_total": {}}]
+
+
+def ray_groups() -> Any:
+    """What Ray 2.60 did with groups of 4, 4, 8 and 8 (STRICT_PACK): the small ones went to the large nodes."""
+    seats = ("cc", "dd", None, None)
+    return [
+        {
+            "placement_group_id": f"g{number}",
+            "state": "CREATED" if node else "PENDING",
+            "strategy": "STRICT_PACK",
+            "bundles": [{"unit_resources": {"GPU": float(size)}, "node_id": node}],
+        }
+        for number, (size, node) in enumerate(zip((4, 4, 8, 8), seats, strict=True))
+    ]
+
+
+def test_ray_placed_8_of_24(tmp_path: Path) -> None:
+    groups = [*ray_groups(), {"placement_group_id": "old", "state": "REMOVED"}]
+    snapshot, nodes = written(tmp_path, groups, ray_nodes())
+    found = schedgap.judge(snapshot, nodes, names=True)
+    assert found.deciding == ("weight", 8, 24, True) and found.ratio == (3.0, "optimum")
+    assert found.unread == {"nodes that are not alive": 1, "placement groups that are REMOVED": 1}
+    assert [node.id for node in found.instance.nodes] == ["aa", "bb", "cc", "dd"]
+
+
+def test_a_table_of_placement_groups_tells_strategies(tmp_path: Path) -> None:
+    """``json.dumps(placement_group_table())``; memory is text in the listing of nodes of Ray 2.60."""
+    table = {
+        group["placement_group_id"]: {
+            "bundles": {"0": group["bundles"][0]["unit_resources"]},
+            "bundles_to_node_id": {"0": group["bundles"][0]["node_id"] or ""},
+            "strategy": "STRICT_PACK",
+            "state": group["state"],
+        }
+        for group in ray_groups()
+    }
+    nodes = changed(ray_nodes(), 0, "resources_total", "memory", value="20.449 GiB")
+    snapshot, second = written(tmp_path, table, nodes)
+    read = read_snapshot(snapshot, nodes=second)
+    assert read.instance.nodes[0].free["memory"] == 20939
+    assert read.decision == read_snapshot(written(tmp_path, ray_groups(), nodes)[0], nodes=second).decision
+
+
+def test_ray_groups_whose_strategy_is_not_told_are_counted(tmp_path: Path) -> None:
+    groups = [{key: value for key, value in group.items() if key != "strategy"} for group in ray_groups()]
+    read = read_snapshot(written(tmp_path, groups, ray_nodes())[0], nodes=tmp_path / "nodes")
+    assert read.unread["placement groups whose strategy is not told: PACK"] == 4
+    assert {gang.required for gang in read.instance.gangs} == {None}
+
+
+PODS = "name,cpu_milli,memory_mib,num_gpu,gpu_milli,gpu_spec\na,1000,10,1,460,\nb,500,1,2,1000,T4|P100\nc,100,1,0,0,\n"
+NODES = "sn,cpu_milli,memory_mib,gpu,model\nx,2000,100,2,T4\ny,2000,100,1,V100\n"
+
+
+def test_openb(tmp_path: Path) -> None:
+    snapshot, nodes = written(tmp_path, PODS, NODES, "csv")
+    read = read_snapshot(snapshot, nodes=nodes, names=True)
+    assert read.form == "openb" and read.decision == {"placement": {}}
+    assert [(g.id, g.pods[0].gpu, g.pods[0].selector.models) for g in read.instance.gangs] == [
+        ("a", 460, ()),
+        ("b", 2000, ("T4", "P100")),
+        ("c", 0, ()),
+    ]
+    found = schedgap.judge(snapshot, nodes)
+    assert found.best.status == "optimal" and len(found.best.solution["placement"]) == 3  # type: ignore[index]
+
+
+def changed(data: Any, *path: Any, value: Any) -> Any:
+    data = copy.deepcopy(data)
+    inner = data
+    for key in path[:-1]:
+        inner = inner[key]
+    inner[path[-1]] = value
+    return data
+
+
+BAD: list[tuple[Any, Any, str, str]] = [
+    (squeue(), "Hello", "json", "nodes: has no NodeName="),
+    (squeue(), slurm_nodes(memory="much"), "json", "line 1: node n1 has no RealMemory= with a number, got 'much'"),
+    (squeue(), slurm_nodes() + slurm_nodes(), "json", "node 'n1' is there twice"),
+    ({"jobs": 3}, slurm_nodes(), "json", "jobs: must be a list of objects"),
+    (changed(squeue(), "jobs", 2, "cpus", value="many"), slurm_nodes(), "json", "jobs[2].cpus: must be a whole number"),
+    (changed(squeue(), "jobs", 0, "nodes", value="n9"), slurm_nodes(), "json", "jobs[0].nodes: there is no node 'n9'"),
+    (changed(squeue(), "jobs", 0, "nodes", value="n[2-"), slurm_nodes(), "json", "jobs[0].nodes"),
+    (changed(squeue(), "jobs", 2, "tres_req_str", value="gres/gpu=3"), slurm_nodes(), "json", "3 GPUs on 2 nodes"),
+    (changed(squeue(), "jobs", 6, "job_state", value=""), slurm_nodes(), "json", "jobs[6].job_state: is missing"),
+    (ray_groups(), {}, "json", "must be a list of objects, as ray list"),
+    (changed(ray_groups(), 0, "bundles", value=None), ray_nodes(), "json", "[0].bundles: must be a list"),
+    (changed(ray_groups(), 0, "bundles", 0, "node_id", value="zz"), ray_nodes(), "json", "there is no node 'zz'"),
+    (
+        changed(ray_groups(), 1, "bundles", 0, "unit_resources", value={"GPU": "x"}),
+        ray_nodes(),
+        "json",
+        "[1].bundles[0].unit_resources.GPU: must be a number from 0, got 'x'",
+    ),
+    (
+        changed(ray_groups(), 1, "bundles", 0, "unit_resources", value={"GPU": 1.5}),
+        ray_nodes(),
+        "json",
+        "multiple of 1000",
+    ),
+    (PODS.replace("460", "x"), NODES, "csv", "line 2: gpu_milli: must be a whole number from 0, got 'x'"),
+    (PODS.replace("2,1000", "2,500"), NODES, "csv", "line 3: gpu_milli: 2 GPUs of 500"),
+    (PODS, NODES.replace("gpu,", "gpus,"), "csv", "nodes: line 1: there is no column 'gpu'"),
+    (PODS, NODES + "z,1\n", "csv", "nodes: line 4: has not as many cells"),
+]
+
+
+@pytest.mark.parametrize(("data", "nodes", "suffix", "line"), BAD, ids=[line[:40] for *_, line in BAD])
+def test_bad_listings_are_refused_in_one_line(
+    data: Any, nodes: Any, suffix: str, line: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["judge", *written(tmp_path, data, nodes, suffix)]) == 2
+    told = capsys.readouterr().err.strip()
+    assert "\n" not in told and line in told
+
+
+def test_the_second_file_is_asked_for(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for data, suffix in ((squeue(), "json"), (ray_groups(), "json"), (PODS, "csv")):
+        assert main(["judge", written(tmp_path, data, "", suffix)[0]]) == 2
+        assert "needs a second file with the nodes" in capsys.readouterr().err
