@@ -297,13 +297,15 @@ class BranchAndPrice(ABC, Generic[Rules, Item, Prices]):
             self.start()
         rules = self.root_rules()
         root = self.relax(rules, replace(self.limits(self.root_tolerance), cutoff=None))
-        if root.status is GenerationStatus.INFEASIBLE:
+        decides = self.best.stage("linear program")
+        if root.status is GenerationStatus.INFEASIBLE and (decides or self.options.allows("branch and price")):
+            self.best.enter("linear program" if decides else "root node")
             return self._over(-math.inf)
         bound = root.bound
-        if bound is None:
+        if bound is None or root.status is GenerationStatus.INFEASIBLE:
             return None
-        self.best.stage("linear program")
-        self.lower(bound)
+        if decides:
+            self.lower(bound)
         self.facts["lp_bound"], self.facts["lp_value"] = self.best.in_own(bound), self.best.in_own(root.value)
         self.facts["lp_gap"] = gap(root.value, bound)
         self.facts["lp_seconds"] = time.monotonic() - self.best.began
@@ -320,7 +322,7 @@ class BranchAndPrice(ABC, Generic[Rules, Item, Prices]):
             self.best.log("cuts")
         if self.worthwhile(bound) and self.polish(root, 0):
             return Termination.PROVEN
-        return self._search(root) if self.best.stage("branch and price") else None
+        return self._search(root) if self.options.allows("branch and price") else None
 
     def _over(self, bound: float) -> Termination:
         """Nothing is left to look at, and what was is worth at most `bound`."""
@@ -352,6 +354,7 @@ class BranchAndPrice(ABC, Generic[Rules, Item, Prices]):
         settled = -math.inf  # the largest bound of nodes that are closed, or cannot be branched on
         most = math.inf if self.options.work_limit is None else self.options.work_limit * 1000
         again, attempt = self.again_after, 1
+        self.best.enter("root node")
         while heap:
             best = heap[0].bound
             self.lower(max(best, settled))
@@ -365,8 +368,9 @@ class BranchAndPrice(ABC, Generic[Rules, Item, Prices]):
                     return Termination.PROVEN
                 again, attempt = 2 * again, attempt + 1
                 continue
-            self.best.stage("branch and price")
             node = heapq.heappop(heap)
+            if node.depth:
+                self.best.stage("branch and price")
             self.nodes += 1
             self.best.work = 1e-3 * self.nodes
             generated = self._relaxed(node, root)

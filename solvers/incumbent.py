@@ -120,9 +120,14 @@ class Incumbent:
         name : as in ``options.stages``; ``info["decided by"]`` of the result is one of them
         """
         allowed = self.options.allows(name)
-        if allowed and not self.proven:
-            self._stage = name
+        if allowed:
+            self.enter(name)
         return allowed
+
+    def enter(self, name: str) -> None:
+        """Name what decides from now on: a stage that is allowed, or a part of one that is told by itself."""
+        if not self.proven:
+            self._stage = name
 
     @property
     def decided_by(self) -> dict[str, str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from fractions import Fraction
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from schedgap.formulations.common.instance import Instance, Solution
@@ -35,6 +36,8 @@ class DeclarativeModel:
     start : a feasible solution that the builder knows; it is re-scored like any other
     bound : a certified bound on the optimum that the builder knows (of an infeasible model it says nothing)
     resolution : by how much the model's objective may be better than the problem's own, where numbers were rounded
+    rounded : rows of integer variables that had to be rounded, so that they admit what they should not: by name, the
+        exact coefficients of a sum that is at most 0; a point that breaks one is cut off
     restriction : the model has only some of the problem's solutions: an engine's bound, or its proof that there is
         none, holds for the model and says nothing about the problem
     layout : its variables and rows by name
@@ -57,6 +60,7 @@ class DeclarativeModel:
     bound: float | None = None
     restriction: bool = False
     resolution: float = 0.0
+    rounded: Mapping[str, Mapping[pulp.LpVariable, Fraction]] = field(default_factory=dict)
     layout: Layout | None = None
     tightened: bool = True
     abstract: bool = False

@@ -3,9 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
+from itertools import combinations, pairwise, product
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:  # most who compare numbers need no arrays
+    import numpy as np
+    from numpy.typing import NDArray
 
 RELATIVE_TOLERANCE = 1e-9
 """Objective values are equal within this, relative to the larger."""
@@ -80,3 +87,91 @@ def unit_of(largest: float, ordinary: tuple[float, float]) -> float:
         return 1.0
     above = max(0, math.ceil(math.log2(ordinary[0])))
     return 2.0 ** max(-1000, min(1000, math.frexp(largest)[1] - 1 - above))
+
+
+MOST_MULTISETS = 20_000
+"""Sums beyond which it is not tried to tell all of them apart."""
+_ROUNDED_UP = 4
+"""Numbers up to which every choice of those that are rounded up is tried."""
+
+
+def rounded_both_ways(numbers: Sequence[Fraction], scale: int) -> Iterator[tuple[int, ...]]:
+    """`numbers` in units of 1/scale, each rounded down or up, as far as their order stays: all down first."""
+    down = [math.floor(scale * number) for number in numbers]
+    rising = numbers[0] <= numbers[-1]
+    for up in product((0, 1), repeat=len(down) if len(down) <= _ROUNDED_UP else 0):
+        found = tuple(a + b for a, b in zip(down, up or [0] * len(down), strict=True))
+        if all(a <= b if rising else a >= b for a, b in pairwise(found)):
+            yield found
+
+
+@dataclass(frozen=True)
+class Multisets:
+    """Every multiset of at most so many of some numbers, by its sum, ascending.
+
+    Attributes
+    ----------
+    counts : (N, L), how often each number is there
+    size : (N,), how many there are
+    sums : (N,), in units of 1 / `unit`, exactly
+    unit : the numbers' common denominator
+    """
+
+    counts: NDArray[np.object_]
+    size: NDArray[np.int64]
+    sums: NDArray[np.object_]
+    unit: int
+
+    @classmethod
+    def of(cls, numbers: Sequence[Fraction], most: int) -> Multisets | None:
+        """Those of at most `most`; None where there are more than 20,000."""
+        import numpy as np
+
+        if math.comb(most + len(numbers), len(numbers)) > MOST_MULTISETS:
+            return None
+        unit = math.lcm(*(number.denominator for number in numbers))
+        counts = _counts(most, len(numbers)).astype(object)
+        sums = counts @ np.array([int(number * unit) for number in numbers], dtype=object)
+        order = np.argsort(sums, kind="stable")
+        return cls(counts[order], counts[order].sum(axis=1).astype(np.int64), sums[order], unit)
+
+    def heaviest(self, limits: Iterable[tuple[int, Fraction]], weights: Sequence[int]) -> list[int] | None:
+        """What those weigh at most whose sums are within a limit, by whole weights of the numbers.
+
+        Parameters
+        ----------
+        limits : (how many numbers there may be, the limit of their sum >= 0)
+        weights : of the numbers, >= 0
+
+        Returns
+        -------
+        One weight for each limit; None where one beyond a limit weighs no more,
+        so that weights do not tell them apart.
+        """
+        import numpy as np
+
+        weighed = self.counts @ np.array(weights, dtype=object)
+        if weighed.max() < 2**62:
+            weighed = weighed.astype(np.int64)
+        parts: dict[int, tuple[NDArray[np.object_], NDArray[np.int64], NDArray[np.int64]]] = {}
+        found = []
+        for most, limit in limits:
+            if most not in parts:
+                here = self.size <= most
+                own = weighed[here]
+                parts[most] = self.sums[here], np.maximum.accumulate(own), np.minimum.accumulate(own[::-1])[::-1]
+            sums, heaviest, lightest = parts[most]
+            within = int(np.searchsorted(sums, math.floor(limit * self.unit), "right"))
+            if within < len(sums) and lightest[within] <= heaviest[within - 1]:
+                return None
+            found.append(int(heaviest[within - 1]))
+        return found
+
+
+@lru_cache(maxsize=16)
+def _counts(most: int, kinds: int) -> NDArray[np.int64]:
+    """All ways to count at most so many things of so many kinds, (N, kinds)."""
+    import numpy as np
+
+    picked = np.array(list(combinations(range(most + kinds), kinds)), dtype=np.int64).reshape(-1, kinds)
+    return np.diff(picked, axis=1, prepend=-1) - 1

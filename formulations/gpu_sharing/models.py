@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
+from fractions import Fraction
 from itertools import combinations
 
 import pulp
@@ -124,6 +125,7 @@ class _TimeIndexed:
         self.both: dict[tuple[int, int, int], pulp.LpVariable] = {}
         self.now: dict[tuple[int, int, int], pulp.LpVariable] = {}
         self.level: dict[tuple[int, int, int], pulp.LpVariable] = {}
+        self.rounded: dict[str, dict[pulp.LpVariable, Fraction]] = {}
 
     def model(self) -> DeclarativeModel:
         """The whole model."""
@@ -140,7 +142,14 @@ class _TimeIndexed:
         self._capacity()
         for j in range(len(self.instance.jobs)):
             self._losses(j)
-        return DeclarativeModel(self.layout.problem, self._extract, 1, assign=self._assign, layout=self.layout)
+        return DeclarativeModel(
+            self.layout.problem,
+            self._extract,
+            1,
+            assign=self._assign,
+            layout=self.layout,
+            rounded=self.rounded,
+        )
 
     def _job(self, j: int) -> Terms:
         """Columns, modes and run variables of one job; what its columns cost."""
@@ -216,11 +225,14 @@ class _TimeIndexed:
         if not own.levels or not partners:
             return
         spent: Terms = []
+        losses = [Fraction(0), *(1 - 1 / exact(x) for x in own.levels)]
+        lost: dict[pulp.LpVariable, Fraction] = {}
         for t in range(self.instance.jobs[j].arrival, self.latest[j] + 1):
             before = 0
             for i, x in enumerate(own.levels):
                 q = self.layout.variable("level", self.ids[j], i, t)
                 self.level[j, i, t] = q
+                lost[q] = losses[i + 1] - losses[i]
                 spent.append((q, float(own.loss(x) - before)))
                 before = own.loss(x)
                 if i:
@@ -232,6 +244,11 @@ class _TimeIndexed:
             (x, -float(own.budget(own.modes[m], d))) for (owner, m, _, d), x in self.columns.items() if owner == j
         ]
         self.layout.numbered("budget", [(v, c) for v, c in spent + budget if c], "<=", 0)
+        if not own.exact:
+            for (owner, m, _, d), x in self.columns.items():
+                if owner == j:
+                    lost[x] = own.modes[m].work - d
+            self.rounded[self.layout.rows["budget"][-1]] = lost
         for i, x in enumerate(own.levels):
             loss = 1 - 1 / exact(x)
             limits = [

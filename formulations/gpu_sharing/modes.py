@@ -1,10 +1,10 @@
 """What the exact models choose from: per job accumulation steps, starts, durations and losses in integers.
 
 A job that runs d slots makes up for its work W exactly if its losses, 1 - 1/x in a slot at slowdown x, sum
-to at most d - W. The models count losses in units of 1/K: weights floor(K (1 - 1/x)) and budgets
-floor(K (d - W)). Rounding down never excludes a real schedule, so the models' bounds hold for every K; with
-the K chosen here (see ``loss_scale``) it admits no other schedule either, or only within a resolution that
-is stated.
+to at most d - W. The models count losses in whole numbers: a weight for every slowdown, about K (1 - 1/x),
+and what a run of d slots may come to. No real schedule is excluded, so the models' bounds hold for every K;
+with the numbers chosen here (see ``loss_integers``) no other is admitted either, or only within 1e-7 of a
+slot for every slot.
 """
 
 from __future__ import annotations
@@ -13,16 +13,14 @@ import math
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from itertools import combinations_with_replacement
 
 import numpy as np
 
 from schedgap.formulations.common.instance import Solution
-from schedgap.formulations.common.numbers import exact
+from schedgap.formulations.common.numbers import Multisets, exact, rounded_both_ways
 from schedgap.formulations.gpu_sharing.dynamics import SharingTables, exact_work, tables
 from schedgap.formulations.gpu_sharing.instance import GpuSharingInstance
 
-_VECTORS = 20_000
 _SCALES = tuple(10**power for power in range(10))
 LARGE_SCALE = 10**7
 _LARGEST_SCALE = 10**12
@@ -47,6 +45,24 @@ class Mode:
 
 
 @dataclass(frozen=True)
+class Losses:
+    """Losses of one job in whole numbers.
+
+    Attributes
+    ----------
+    scale : K
+    weights : of a slot at each level, ascending: K (1 - 1/x) rounded down, or up
+    limits : by work and slots, what a run may come to: the most of all real runs; where it has none, floor(K (d - W))
+    exact : they admit exactly the real runs
+    """
+
+    scale: int
+    weights: tuple[int, ...]
+    limits: Mapping[tuple[Fraction, int], int]
+    exact: bool
+
+
+@dataclass(frozen=True)
 class JobModes:
     """The choices of one job.
 
@@ -54,23 +70,26 @@ class JobModes:
     ----------
     modes : by accumulation steps, ascending; only those a schedule may need
     levels : the distinct slowdowns above 1 that its partners cause, ascending
-    scale : K of its losses
-    exact : the integers admit exactly the real schedules
+    integers : its losses
     """
 
     modes: tuple[Mode, ...]
     levels: tuple[float, ...]
-    scale: int
-    exact: bool
+    integers: Losses
+
+    @property
+    def exact(self) -> bool:
+        """Whether the integers admit exactly the real schedules."""
+        return self.integers.exact
 
     def loss(self, slowdown: float) -> int:
-        """floor(K (1 - 1/x))."""
-        x = exact(slowdown)
-        return math.floor(self.scale * (x - 1) / x)
+        """What a slot at slowdown x loses."""
+        return self.integers.weights[self.levels.index(slowdown)]
 
     def budget(self, mode: Mode, slots: int) -> int:
-        """floor(K (d - W)), what a run of d slots may lose."""
-        return math.floor(self.scale * (slots - mode.work))
+        """What a run of d slots may lose."""
+        limit = self.integers.limits.get((mode.work, slots))
+        return math.floor(self.integers.scale * (slots - mode.work)) if limit is None else limit
 
 
 @dataclass(frozen=True)
@@ -116,7 +135,7 @@ def choices(instance: GpuSharingInstance, scale: int | None = None) -> Choices:
 
     Parameters
     ----------
-    scale : K for every job instead of the chosen one
+    scale : K of the jobs whose losses are not exact with the chosen one
 
     Returns
     -------
@@ -165,44 +184,39 @@ def _job_modes(
         work = exact_work(job, s, instance.slot_length)
         if math.ceil(work) <= room:
             modes.append(Mode(s, work, max(1, math.ceil(work)), max(1, math.ceil(work * worst))))
-    if scale is not None:
-        return JobModes(tuple(modes), levels, scale, not levels)
-    found = loss_scale(modes, levels, room)
-    return JobModes(tuple(modes), levels, found or LARGE_SCALE, found is not None)
+    found = loss_integers(modes, levels, room)
+    return JobModes(tuple(modes), levels, found if found.exact or scale is None else rounded_down(levels, scale))
 
 
-def loss_scale(modes: Sequence[Mode], levels: Sequence[float], room: int) -> int | None:
-    """The smallest power of ten K with which the rounded losses admit exactly the real schedules, or None.
+def rounded_down(levels: Sequence[float], scale: int, *, whole: bool = False) -> Losses:
+    """All losses rounded down; with `whole` there is nothing to round."""
+    weights = tuple(math.floor(scale * (1 - 1 / exact(x))) for x in levels)
+    return Losses(scale, weights, {}, whole or not levels)
 
-    Every multiset of at most d slowed slots is compared with each budget, in rationals, unless there are more than
-    20,000 of them. Then, and where no power up to 10^9 is exact, K is the common denominator of the losses, which
-    are whole numbers with it and leave nothing to rounding, however near a sum is to a budget; None beyond 10^12.
+
+def loss_integers(modes: Sequence[Mode], levels: Sequence[float], room: int) -> Losses:
+    """Losses in the smallest whole numbers that admit exactly the real runs, where some are found.
+
+    Every multiset of at most d slowed slots is compared with what each run may lose, in rationals, unless
+    there are too many. Losses are tried in units of 1/K for the powers of ten up to 10^9, each rounded down
+    or up: every multiset that a run can afford has to weigh less than all that it cannot, however near the
+    two are. Else K is the common denominator of the losses, which are whole numbers with it; beyond 10^12 it
+    is 10^7, and near ties are admitted.
     """
     if not levels:
-        return 1
-    most = min(room, max((mode.longest for mode in modes), default=0))
+        return rounded_down(levels, 1)
     losses = [1 - 1 / exact(x) for x in levels]
     whole = math.lcm(*(loss.denominator for loss in losses))
-    if math.comb(most + len(levels), len(levels)) > _VECTORS:
-        return whole if whole <= _LARGEST_SCALE else None
-    budgets = [(d, d - m.work) for m in modes for d in range(m.shortest, min(m.longest, room) + 1)]
-    totals = [
-        (size, sum((losses[i] for i in chosen), Fraction(0)), chosen)
-        for size in range(1, most + 1)
-        for chosen in combinations_with_replacement(range(len(levels)), size)
-    ]
-    # Only a multiset that is just above a budget can be admitted wrongly: the nearest one decides.
-    near: list[tuple[Fraction, tuple[int, ...]]] = []
-    for d, budget in budgets:
-        above = [(total, chosen) for size, total, chosen in totals if size <= d and total > budget]
-        near.extend((budget, chosen) for total, chosen in above if total - budget < Fraction(d, _SCALES[0]))
-    scale: int
-    for scale in _SCALES:
-        weights = [math.floor(scale * loss) for loss in losses]
-        near = [(b, c) for b, c in near if sum(weights[i] for i in c) <= math.floor(scale * b)]
-        if not near:
-            return scale
-    return whole if whole <= _LARGEST_SCALE else None
+    most = min(room, max((mode.longest for mode in modes), default=0))
+    runs = {(m.work, d): d - m.work for m in modes for d in range(m.shortest, min(m.longest, room) + 1)}
+    multisets = Multisets.of(losses, most)
+    for scale in () if multisets is None else _SCALES:
+        for weights in rounded_both_ways(losses, scale):
+            assert multisets is not None
+            found = multisets.heaviest([(d, budget) for (_, d), budget in runs.items()], weights)
+            if found is not None:
+                return Losses(scale, weights, dict(zip(runs, found, strict=True)), True)
+    return rounded_down(levels, whole, whole=True) if whole <= _LARGEST_SCALE else rounded_down(levels, LARGE_SCALE)
 
 
 # From overlap counts to GPU lists: with a cap of 2 the counts are all that matters.

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from schedgap.formulations.common.instance import once_per_instance
-from schedgap.formulations.common.numbers import CHECK_TOLERANCE, exact, unit_of
+from schedgap.formulations.common.numbers import CHECK_TOLERANCE, Multisets, exact, rounded_both_ways, unit_of
 from schedgap.formulations.hadar.instance import HadarInstance, Job
 
 Ints = NDArray[np.int64]
@@ -199,7 +199,8 @@ def _build(instance: HadarInstance) -> ProgressTables:
 def _job_table(job: Job, types: Sequence[str], capacity: Ints, horizon: int, slot_length: Fraction) -> JobTable:
     rates = [exact(job.throughput.get(kind, 0)) for kind in types]
     distinct = sorted({rate for rate in rates if rate > 0}, reverse=True)
-    units, target = progress_units([rate * job.workers * slot_length / job.work for rate in distinct])
+    shares = [rate * job.workers * slot_length / job.work for rate in distinct]
+    units, target = progress_units(shares, max(0, horizon - job.arrival + 1))
     unit_of = dict(zip(distinct, units, strict=True))
     fits = [
         sum(int(c) for c, other in zip(capacity, rates, strict=True) if other >= rate) >= job.workers
@@ -238,15 +239,18 @@ def worth_of(job: Job, horizon: int, slot_length: Fraction, earliest: int) -> Wo
     return Worth(kind, scale, *numbers, job.arrival, earliest, horizon)
 
 
-def progress_units(shares: Sequence[Fraction]) -> tuple[list[int], int]:
+def progress_units(shares: Sequence[Fraction], slots: int) -> tuple[list[int], int]:
     """Whole numbers (steps, target) for slots that each do a share of a job's work.
 
-    A multiset of slots has ``sum of steps >= target`` exactly when its shares sum to at least 1 - 1e-9, the
-    checker's tolerance, unless the exact numbers exceed 2^60; then steps are rounded up to 2^-60 of the work.
+    A multiset of slots has ``sum of steps >= target`` exactly when its shares sum to at least 1 - 1e-9,
+    the checker's tolerance. Where the exact numbers exceed 2^60, steps are rounded to 2^-60 of the work,
+    each down or up, so that this stays true of at most `slots` slots; all are rounded up where there are
+    too many multisets to say so.
 
     Parameters
     ----------
-    shares : progress of one slot as a fraction of the work, > 0
+    shares : progress of one slot as a fraction of the work, > 0, the largest first
+    slots : that the job has at most
     """
     if not shares:
         return [], 1
@@ -257,6 +261,16 @@ def progress_units(shares: Sequence[Fraction]) -> tuple[list[int], int]:
     # sum(steps) >= whole (1 - 1e-9) / common, and the left side is a whole number
     target = math.ceil(whole * (1 - CHECK_TOLERANCE) / common)
     if target > FINEST:
+        goal = 1 - CHECK_TOLERANCE
+        multisets = Multisets.of([min(share, goal) for share in shares], slots)
+        for rounded in () if multisets is None else rounded_both_ways(shares, FINEST):
+            assert multisets is not None
+            weights = [min(step, FINEST) for step in rounded]
+            # the largest sum below the goal
+            short = Fraction(math.ceil(goal * multisets.unit) - 1, multisets.unit)
+            found = multisets.heaviest([(slots, short)], weights)
+            if found is not None and min(weights) > 0:
+                return [min(step, found[0] + 1) for step in weights], found[0] + 1
         steps = [math.ceil(Fraction(step * FINEST, target)) for step in steps]
         target = FINEST
     return [min(step, target) for step in steps], target

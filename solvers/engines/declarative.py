@@ -54,10 +54,22 @@ class BrokenRow:
 def worst_broken_row(model: DeclarativeModel, values: Mapping[pulp.LpVariable, float]) -> BrokenRow | None:
     """The row that `values` breaks most in exact arithmetic, or None where all hold within 1e-9 relative.
 
+    A row that had to be rounded (``model.rounded``) and is broken as it should be comes first.
     The limit of a row over integers gives way just as it does where engines round it to a whole number.
     """
     worst: BrokenRow | None = None
     ratio = Fraction(0)
+    for name, terms in model.rounded.items():
+        point = {v: float(round(values[v])) for v in terms}
+        lost = sum((c * int(point[v]) for v, c in terms.items()), Fraction(0))
+        off = max(abs(values[v] - point[v]) for v in terms)
+        if lost > 0 and off <= INTEGRALITY_TOLERANCE:
+            return BrokenRow(
+                name,
+                float(lost),
+                math.inf,
+                point,
+            )
     for name, row in rows_of(model.problem):
         level = exact(float(-row.constant))
         total = sum((exact(float(c)) * exact(float(values[v])) for v, c in row.items()), Fraction(0))
@@ -357,11 +369,12 @@ def solve_declarative(
         options = replace(options, start=search.best.solution)
     if search.best.stage("bound"):
         search.tighten(model.bound)
-    search.best.stage("engine")
+    status, termination = None, Termination.FINISHED
     try:
-        if options.deadline.moment is not None and not model.restriction:
-            _bound_beforehand(search, options)
-        status, termination = _solve(search, options)
+        if search.best.stage("engine"):
+            if options.deadline.moment is not None and not model.restriction:
+                _bound_beforehand(search, options)
+            status, termination = _solve(search, options)
     except KeyboardInterrupt:  # between native runs, or in a relaxation; engines handle it during their own
         status, termination = None, Termination.INTERRUPTED
     seconds = built - began, time.monotonic() - built

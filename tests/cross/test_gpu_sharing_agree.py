@@ -118,8 +118,9 @@ def test_gpu_sharing_cp_refines_rounded_losses(monkeypatch: pytest.MonkeyPatch) 
         optimum = brute_force(instance)
 
         def coarse(given: GpuSharingInstance, scale: int | None = None) -> modes.Choices:
-            found = modes.choices(given, 2 if scale is None else scale)
-            rows = tuple(modes.JobModes(r.modes, r.levels, r.scale, False) for r in found.jobs)
+            found = modes.choices(given)
+            unit = 2 if scale is None else scale
+            rows = tuple(modes.JobModes(r.modes, r.levels, modes.rounded_down(r.levels, unit)) for r in found.jobs)
             return modes.Choices(found.tables, rows, found.pairs, found.blocked)
 
         monkeypatch.setattr(gpu_sharing, "choices", coarse)

@@ -10,7 +10,7 @@ import tempfile
 from pathlib import Path
 
 from gate.gates import GATES
-from gate.sweep import EACH, GENERATORS, Part, parts, rare, run, table
+from gate.sweep import EACH, GENERATORS, Part, parts, rare, run, table, too_open
 
 FIXED = 1
 MOST_SKIPPED = 0.02
@@ -45,15 +45,19 @@ def main() -> int:
     totals = run(todo, asked.workers, scratch, first=asked.first)
     print(table(totals))
     faults = sum(len(record.faults) for record in totals.values())
-    few = rare(totals) if asked.share >= 1 and len(problems) == len(GATES) and asked.number is None else {}
-    for stage, count in few.items():
-        print(f"RARE {stage}: decided {count} times, has to {EACH} times")
+    whole = asked.share >= 1 and asked.number is None
+    few, many = (rare(totals), too_open(totals)) if whole else ({}, {})
+    for (problem, stage), count in few.items():
+        print(f"RARE {problem}, {stage}: decided {count} times, has to {EACH} times")
+    for (problem, kind), share in many.items():
+        most = getattr(GATES[problem].most_open, kind)
+        print(f"OPEN {problem}: {share:.2%} of the {kind} are not there, {most:.2%} at most may be missing")
     instances, skipped = (sum(getattr(r, name) for r in totals.values()) for name in ("instances", "skipped"))
     lost = skipped > MOST_SKIPPED * (instances + skipped)
     if lost:
         print(f"TOO LARGE for the exhaustive searches: {skipped} of {instances + skipped} instances")
     print(f"gate: {instances} instances, {faults} faults; seeds {seeds}")
-    return int(faults > 0 or bool(few) or lost)
+    return int(faults > 0 or bool(few) or bool(many) or lost)
 
 
 if __name__ == "__main__":

@@ -63,7 +63,8 @@ class Record:
     instances, infeasible, skipped : how many there were, had no schedule, were too large for the search
     answers : by kind
     decided : proofs by stage
-    open : exact answers without a proof
+    owed, let_off : answers that owe a proof and certificates that are asked; those that end with a reason instead
+    open : what has no proof, by its kind and reason
     faults : (file or name of the instance, what is wrong)
     """
 
@@ -71,6 +72,8 @@ class Record:
     infeasible: int = 0
     skipped: int = 0
     answers: Counter[str] = field(default_factory=Counter)
+    owed: Counter[str] = field(default_factory=Counter)
+    let_off: Counter[str] = field(default_factory=Counter)
     decided: Counter[str] = field(default_factory=Counter)
     open: Counter[str] = field(default_factory=Counter)
     faults: list[tuple[str, str]] = field(default_factory=list)
@@ -80,7 +83,7 @@ class Record:
         """Count another one in."""
         for name in ("instances", "infeasible", "skipped", "seconds"):
             setattr(self, name, getattr(self, name) + getattr(other, name))
-        for name in ("answers", "decided", "open"):
+        for name in ("answers", "owed", "let_off", "decided", "open"):
             getattr(self, name).update(getattr(other, name))
         self.faults.extend(other.faults)
 
@@ -152,6 +155,10 @@ class Examination:
         options = SolveOptions(threads=1, stages=stages, start=self._poor(stages))
         label = " + ".join(sorted(stages))
         result = self._method("highs", options) if self.gate.solve is None else self.gate.solve(self.instance, options)
+        decided = result.info.get("decided by", "")
+        known = stages | {"placements"} | ({"root node"} if "branch and price" in stages else set())
+        if decided and decided not in known:
+            self._fault(f"{label}: decided by {decided}, which was not asked")
         self._exact(label, result, owed=bool(stages & self.gate.complete))
 
     def _poor(self, stages: frozenset[str]) -> Solution | None:
@@ -172,16 +179,17 @@ class Examination:
         if self.solution is None:
             return
         assert self.optimum is not None
-        report = self.problem.check(self.instance, self.solution)
+        report, way = self.problem.check(self.instance, self.solution), self.gate.gives_way
         if not report.feasible or report.objective is None:
             self._fault(f"checker: refuses the schedule of the exhaustive search: {report.violations[:1]}")
-        elif self._beyond(report.objective, self.optimum) or self._beyond(self.optimum, report.objective):
+        elif self._beyond(report.objective, self.optimum, way) or self._beyond(self.optimum, report.objective, way):
             self._fault(f"checker: {float(report.objective)!r} for a schedule of {float(self.optimum)!r}")
 
     def _exact(self, label: str, result: Result, *, owed: bool = True) -> None:
         """An answer without any limit: `owed`, a proof, or the reason why there is none."""
         self.record.answers["exact"] += 1
         reason = str(result.info.get("reason") or result.info.get("doubt") or "")
+        self.record.owed["proofs"] += owed
         if result.status is Status.ERROR:
             self._fault(f"{label}: ends with an error: {reason}")
         elif result.status.needs_proof:
@@ -189,9 +197,10 @@ class Examination:
         elif owed and not reason:
             self._fault(f"{label}: ends with {result.status.value} ({result.termination}) and no reason")
         else:
+            self.record.let_off["proofs"] += owed
             self.record.open[f"{label} ({re.sub(r'[0-9].*', '...', reason)})" if reason else label] += 1
         if result.status is Status.OPTIMAL and self.optimum is not None and result.objective is not None:
-            if self._beyond(self.optimum, result.objective):
+            if self._beyond(self.optimum, result.objective, self._near):
                 self._fault(f"{label}: says optimal of {result.objective!r}, the optimum is {float(self.optimum)!r}")
         elif result.status is Status.OPTIMAL:
             self._fault(f"{label}: says optimal of an instance without a schedule")
@@ -206,12 +215,13 @@ class Examination:
             report = self.problem.check(self.instance, result.solution)
             if not report.feasible or report.objective is None:
                 self._fault(f"{label}: the checker refuses its schedule: {report.violations[:1]}")
-            elif self.optimum is None or self._beyond(report.objective, self.optimum):
+            elif self.optimum is None or self._beyond(report.objective, self.optimum, self.gate.gives_way):
                 self._fault(f"{label}: finds {float(report.objective)!r}, the optimum is {self._shown()}")
         self._not_beyond(label, result.bound)
 
-    def _not_beyond(self, label: str, bound: float | Fraction | None) -> None:
-        if bound is not None and self.optimum is not None and self._beyond(self.optimum, bound):
+    def _not_beyond(self, label: str, bound: float | Fraction | None, near: float | None = None) -> None:
+        near = self._near if near is None else near
+        if bound is not None and self.optimum is not None and self._beyond(self.optimum, bound, near):
             self._fault(f"{label}: the bound {float(bound)!r} is beyond the optimum {self._shown()}")
 
     def _bound(self) -> None:
@@ -235,10 +245,11 @@ class Examination:
 
     def _certificate(self) -> None:
         """Of the optimum, or that there is none."""
+        self.record.owed["certificates"] += 1
         try:
             certificate = prove(self.instance, self.optimum, self.solution, EFFORT)
         except Unproven:
-            self.record.open["certificate"] += 1
+            self.record.let_off["certificates"] += 1
             return
         self._accepted("certificate", certificate)
 
@@ -254,7 +265,7 @@ class Examination:
 
     def _true(self, label: str, verdict: Verdict) -> None:
         if verdict.bound is not None:
-            self._not_beyond(label, verdict.bound)
+            self._not_beyond(label, verdict.bound, self.gate.gives_way)
         elif self.optimum is not None:
             self._fault(f"{label}: proves that there is no schedule, the optimum is {self._shown()}")
 
@@ -278,10 +289,15 @@ class Examination:
                 with contextlib.suppress(Unproven):
                     self._true("false certificate", check(self.instance, prove(self.instance, claim, None, EFFORT)))
 
-    def _beyond(self, better: float | Fraction, than: float | Fraction) -> bool:
-        """Whether the first number is better than the second by more than rounding."""
+    @property
+    def _near(self) -> float:
+        """What a claim in floats may be off by: a little more than its problem's, for the floats themselves."""
+        return self.gate.near * (1 + 1e-6) + 1e-15
+
+    def _beyond(self, better: float | Fraction, than: float | Fraction, near: float) -> bool:
+        """Whether the first number is better than the second by more than `near`, relative."""
         gain = self.problem.sense * (Fraction(than) - Fraction(better))
-        return gain > Fraction(self.gate.near or 1e-12) * max(abs(Fraction(better)), abs(Fraction(than)))
+        return gain > Fraction(near) * max(abs(Fraction(better)), abs(Fraction(than)))
 
     def _shown(self) -> str:
         return "none" if self.optimum is None else repr(float(self.optimum))

@@ -11,6 +11,7 @@ import itertools
 import math
 import random
 from collections.abc import Callable, Mapping, Sequence
+from fractions import Fraction
 
 import numpy as np
 from gate.disguise import Data, Draw, disguised
@@ -22,6 +23,7 @@ from support import extreme_tiny
 from schedgap.catalogue.registry import find_problem
 from schedgap.formulations.common.errors import InputError
 from schedgap.formulations.common.instance import Instance
+from schedgap.formulations.common.numbers import exact
 from schedgap.formulations.ddl_cluster.instance import DdlClusterInstance
 from schedgap.formulations.hadar.instance import HadarInstance
 
@@ -173,7 +175,16 @@ def sharing(draw: Draw) -> Data:
             half = parts[-1]["compute"]["fixed"] / 2
             parts[-1]["compute"] = {"fixed": half, "per_sample": half / parts[-1]["batch_size"]}
     loads = sorted(part["memory"]["fixed"] + part["memory"]["per_sample"] * part["batch_size"] for part in parts)
-    slowdowns = draw.choice(((1.0, 1.5), (1.0, 2.0, 4 / 3), (1 + 1e-6, 2.0, 1.1), (1.0, 1 + 1e-9), (3.0, 1e6, 1.2)))
+    slowdowns = draw.choice(
+        (
+            (1.0, 1.5),
+            (1.0, 2.0, 4 / 3),
+            (1 + 1e-6, 2.0, 1.1),
+            (1.0, 1 + 1e-9),
+            (3.0, 1e6, 1.2),
+            (2.0, 4 / 3, 1.25 + 1e-15),  # losses beside halves, quarters and fifths by the last digit
+        )
+    )
     return {
         "problem": "gpu-sharing",
         "horizon": horizon,
@@ -220,6 +231,46 @@ def hadar_abilities(draw: Draw) -> Data:
         "machines": [{"id": f"h{k}", "gpus": {name: draw.randint(1, 2)}} for k, name in enumerate(kinds)],
         "jobs": jobs,
     }
+
+
+def hadar_pairs(draw: Draw) -> Data:
+    """Gangs of two or three on types that hold one and a half of them: linear programs share what is left."""
+    data = hadar_abilities(draw)
+    workers, slots = draw.choice((2, 2, 3)), draw.choice((1, 1, 2))
+    data["machines"] = [
+        {"id": f"h{k}", "gpus": {name: draw.choice((2 * workers - 1, 2 * workers - 1, workers, 2))}}
+        for k, name in enumerate(("A", "B")[: draw.choice((1, 2))])
+    ]
+    kinds = [name for machine in data["machines"] for name in machine["gpus"]]
+    data |= {"horizon": slots, "slot_length": 1.0, "all_jobs_must_finish": False}
+    data["jobs"] = [
+        {
+            "id": f"j{j}",
+            "arrival": 1,
+            "workers": workers,
+            "epochs": workers * draw.choice((1, 1, slots)),
+            "iterations_per_epoch": 1,
+            "throughput": {name: draw.choice((1.0, 1.0, 0.5)) for name in kinds},
+            "utility": {"kind": "constant", "weight": near(draw, draw.choice((1.0, 1.0, 1.5, 2.0)))},
+        }
+        for j in range(draw.choice((3, 3, 4)))
+    ]
+    return data
+
+
+def hadar_ties(draw: Draw) -> Data:
+    """Rates decades apart, with which some slots do the work but for a hair, or by one."""
+    data = hadar_abilities(draw)
+    for job in data["jobs"]:
+        if len(job["throughput"]) < 2:
+            continue
+        first, second = draw.sample(sorted(job["throughput"]), 2)
+        goal = job["epochs"] * (1 - Fraction(1, 10**9)) / job["workers"] / exact(data["slot_length"])
+        rate = draw.choice((0.9999, 0.5, 0.999999, 1 / 3)) * float(goal)
+        rest = (goal - exact(rate)) / draw.choice((1, 1, 2))
+        hair = rest * draw.choice((-1, 0, 1)) / 10 ** draw.choice((9, 14, 16))
+        job["throughput"] |= {first: rate, second: max(float(rest + hair), 0.0)}
+    return data
 
 
 def rings(draw: Draw) -> Data:
@@ -372,7 +423,7 @@ FAMILIES: Families = {
         *(edge("rar-ddls"), edge("rar-ddls-stopped")),
     ),
     "gpu-sharing": (sharing, sharing, sharing, edge("gpu-sharing")),
-    "hadar": (hadar_abilities, hadar_abilities, edge("hadar")),
+    "hadar": (hadar_abilities, hadar_abilities, edge("hadar"), hadar_pairs, hadar_pairs, hadar_ties),
     "g-vne": (*(rings, rings, edge("g-vne"), edge("g-vne")), rings_of_pairs),
     "ddljs": (rings_over_time, edge("ddljs")),
     "comm-contention": (transfers,),

@@ -7,28 +7,20 @@ import multiprocessing
 import random
 import resource
 import warnings
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
 from gate.answers import Examination, Record
-from gate.gates import modest
+from gate.gates import GATES, modest
 from gate.instances import FAMILIES, instance_of
 from gate.nastier import NASTIER
 
 SIZE = 10
 """Instances that a worker examines before it reports."""
 EACH = 200
-"""Proofs that every stage owes over all problems."""
-STAGES = (
-    "local search", "slot packing", "packing without crossing", "interval model", "linear programs",
-    "dynamic program", "cp-sat", "linear program", "cuts", "integer master", "compact program", "branch and price",
-    "dive", "engine", "first nodes", "one at a time", "whole tree", "policies", "job shop", "grid model", "placements",
-    "programs",
-)  # fmt: skip
-"""Of all exact methods, but for bounds, which are compared by themselves."""
+"""Proofs that every stage of a problem owes."""
 GENERATORS = {"tiny": FAMILIES, **NASTIER}
 Totals = Mapping[tuple[str, str], Record]
 """By generator and problem."""
@@ -84,34 +76,56 @@ def run(todo: Sequence[Part], workers: int, scratch: Path, *, first: bool = Fals
     return totals
 
 
-def decided(totals: Totals) -> dict[str, int]:
-    """Proofs by every stage, over all problems."""
-    every = sum((record.decided for record in totals.values()), Counter[str]())
-    return {stage: every[stage] for stage in STAGES}
+def whole(totals: Totals, problem: str) -> Record:
+    """All of one problem, whatever the generator."""
+    found = Record()
+    for (_, name), record in totals.items():
+        if name == problem:
+            found.add(record)
+    return found
 
 
-def rare(totals: Totals) -> dict[str, int]:
-    """Stages that decided less often than they should, over all problems."""
-    return {stage: count for stage, count in decided(totals).items() if count < EACH}
+def decided(totals: Totals) -> dict[tuple[str, str], int]:
+    """Proofs by every stage that owes some, by problem and stage."""
+    problems = dict.fromkeys(problem for _, problem in totals)
+    return {(p, stage): whole(totals, p).decided[stage] for p in problems for stage in GATES[p].owes}
+
+
+def rare(totals: Totals) -> dict[tuple[str, str], int]:
+    """Stages that decided less often on their problem than they should."""
+    return {key: count for key, count in decided(totals).items() if count < EACH}
+
+
+def too_open(totals: Totals) -> dict[tuple[str, str], float]:
+    """Of which problem too many proofs or certificates are not there, and their share."""
+    shares = {}
+    for problem in dict.fromkeys(problem for _, problem in totals):
+        record = whole(totals, problem)
+        for kind, most in GATES[problem].most_open._asdict().items():
+            share = record.let_off[kind] / max(1, record.owed[kind])
+            if share > most:
+                shares[problem, kind] = share
+    return shares
 
 
 def table(totals: Totals) -> str:
-    """What was compared, and which stages decided; then the sums of every generator and of every stage."""
+    """What was compared, and which stages decided; then the sums of every generator."""
     lines = []
     for (generator, problem), record in totals.items():
         lines.append(f"{generator + ' ' + problem:24} {_line(record)}")
+        owed = (f"{record.let_off[kind]} of {count} {kind}" for kind, count in record.owed.items())
+        lines.append(f"{'':24}   not there: {', '.join(owed)}")
         for title, counter in (("asked", record.answers), ("decided", record.decided), ("open", record.open)):
             if counter:
                 parts = ", ".join(f"{name} {count}" for name, count in counter.most_common())
                 lines.append(f"{'':24}   {title}: {parts}")
     for generator in dict.fromkeys(generator for generator, _ in totals):
-        whole = Record()
+        every = Record()
         for (name, _), record in totals.items():
             if name == generator:
-                whole.add(record)
-        lines.append(f"{'all of ' + generator:24} {_line(whole)}")
-    stages = ", ".join(f"{stage} {count}" for stage, count in decided(totals).items())
-    return "\n".join([*lines, f"{'proofs by stage':24} {stages}"])
+                every.add(record)
+        lines.append(f"{'all of ' + generator:24} {_line(every)}")
+    return "\n".join(lines)
 
 
 def _line(record: Record) -> str:

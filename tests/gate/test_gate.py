@@ -26,9 +26,9 @@ SLICE = {
 }
 ALONE = {
     "rar-ddls": {"interval model", "slot packing", "local search"},
-    "gpu-sharing": {"cp-sat", "dynamic program"},
-    "hadar": {"branch and price", "compact program", "integer master"},
-    "g-vne": {"branch and price", "local search", "dive"},
+    "gpu-sharing": {"cp-sat", "dynamic program", "linear programs"},
+    "hadar": {"branch and price", "compact program", "linear program"},
+    "g-vne": {"branch and price", "linear program", "dive"},
     "ddljs": {"engine"},
     "comm-contention": {"whole tree", "first nodes", "one at a time"},
     "ddl-cluster": {"grid model", "placements"},

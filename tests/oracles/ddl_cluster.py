@@ -101,6 +101,11 @@ def solve_brute_force(instance: DdlClusterInstance, options: SolveOptions) -> Re
 
 
 def optimum(instance: DdlClusterInstance, *, exclusive: bool = False) -> float:
+    """:func:`exact_optimum` as a float."""
+    return float(exact_optimum(instance, exclusive=exclusive))
+
+
+def exact_optimum(instance: DdlClusterInstance, *, exclusive: bool = False) -> Fraction:
     """The least mean of finish - arrival; with `exclusive`, of schedules that obey srsf-1's limit."""
     spanning, shared, servers = parts_of(instance)
     jobs = instance.jobs
@@ -116,7 +121,7 @@ def optimum(instance: DdlClusterInstance, *, exclusive: bool = False) -> float:
     least = min(value for value, _ in programs)
     exactly = [_exactly(rows) for value, rows in programs if value <= least * (1 + NEAR)]
     best = min(value for value in exactly if value is not None)
-    return float((best - sum(exact(job.arrival) for job in jobs)) / len(jobs))
+    return Fraction(best - sum(exact(job.arrival) for job in jobs)) / len(jobs)
 
 
 def levels_of(

@@ -1,6 +1,9 @@
 """Checker, event-driven simulation and slot-by-slot replay agree; overlap counts can always be placed."""
 
 import itertools
+import math
+from fractions import Fraction
+from itertools import combinations_with_replacement
 
 import numpy as np
 import pytest
@@ -10,10 +13,14 @@ from oracles.gpu_sharing import divisors, fits, load, replay
 from support.checks import gpu_sharing as check
 
 from schedgap.benchmarks.instances.gpu_sharing.random import small, tiny
+from schedgap.formulations.common.numbers import exact
 from schedgap.formulations.gpu_sharing.dynamics import exact_work, iteration_time, tables
-from schedgap.formulations.gpu_sharing.modes import choices, loss_scale, placed
+from schedgap.formulations.gpu_sharing.modes import Mode, choices, loss_integers, placed
 from schedgap.formulations.gpu_sharing.schedule import simulate
 from schedgap.heuristics.gpu_sharing.sharing import sjf_ffs
+
+NEAR_QUARTERS = (4 / 3, 1.3333333333333335, 1.3333333333, 2.0, 1.5, 1.9999999999999998, 1.25)
+"""Slowdowns whose losses are quarters, halves, thirds and fifths, or beside them in the last digits."""
 
 
 def random_solution(instance, rng) -> dict:
@@ -30,7 +37,7 @@ def random_solution(instance, rng) -> dict:
 
 
 @given(st.integers(0, 10**6))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=100, deadline=None)
 def test_gpu_sharing_three_replays_agree(seed: int) -> None:
     rng = np.random.default_rng(seed)
     instance = small(seed, jobs=8, gpus=5, gang=3) if seed % 2 else tiny(seed)
@@ -100,11 +107,6 @@ def test_gpu_sharing_tables_fit_the_plain_rules(seed: int) -> None:
 @settings(max_examples=30, deadline=None)
 def test_gpu_sharing_rounded_losses_admit_exactly_the_real_runs(seed: int) -> None:
     """With the chosen unit, integers say for every multiset of slowed slots what rationals say."""
-    from fractions import Fraction
-    from itertools import combinations_with_replacement
-
-    from schedgap.formulations.common.numbers import exact
-
     instance = tiny(seed)
     found = choices(instance)
     for j, own in enumerate(found.jobs):
@@ -118,8 +120,32 @@ def test_gpu_sharing_rounded_losses_admit_exactly_the_real_runs(seed: int) -> No
                         assert (sum(own.loss(x) for x in chosen) <= own.budget(mode, d)) == real
 
 
-def test_gpu_sharing_loss_scale_without_partners_and_out_of_reach() -> None:
+def test_gpu_sharing_losses_without_partners_and_out_of_reach() -> None:
     instance = small(0)
     found = choices(instance)
-    assert loss_scale(found.jobs[0].modes, (), 48) == 1
-    assert loss_scale(found.jobs[0].modes, tuple(1 + k / 50 for k in range(1, 15)), 48) is None
+    assert loss_integers(found.jobs[0].modes, (), 48).exact
+    assert not loss_integers(found.jobs[0].modes, tuple(1 + k / 50 for k in range(1, 15)), 48).exact
+
+
+@given(
+    st.lists(st.sampled_from(NEAR_QUARTERS), min_size=1, max_size=2, unique=True),
+    st.lists(st.integers(-3, 3), min_size=3, max_size=3),
+    st.sampled_from((0, 1, 10**3, 10**8, 10**17)),
+)
+@settings(max_examples=100, deadline=None)
+def test_gpu_sharing_losses_of_17_digits_are_told_apart_by_small_numbers(
+    slowdowns: list[float], nudges: list[int], tiny_part: int
+) -> None:
+    """Budgets are sums of losses, or beside them by as much as these differ from round numbers, or by less."""
+    levels = sorted(slowdowns)
+    losses = [1 - 1 / exact(x) for x in levels]
+    budget = abs(sum((k * loss for k, loss in zip(nudges, losses, strict=False)), Fraction(0)))
+    budget += Fraction(1, tiny_part) if tiny_part else 0
+    work = 5 - min(budget, Fraction(4))
+    own = loss_integers([Mode(1, work, math.ceil(work), 5)], levels, 5)
+    assert own.exact
+    for size in range(6):
+        for chosen in combinations_with_replacement(range(len(levels)), size):
+            real = sum((losses[i] for i in chosen), Fraction(0)) <= 5 - work
+            assert (sum(own.weights[i] for i in chosen) <= own.limits.get((work, 5), own.scale * (5 - work))) == real
+    assert own.scale <= 10**9

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from support.checks import hadar as check
 from support.work import Looks
@@ -147,13 +147,33 @@ def test_violations_carry_their_numbers() -> None:
 )
 def test_units_mean_what_the_shares_mean(shares: list[Fraction], slots: int) -> None:
     shares = sorted(set(shares), reverse=True)
-    steps, target = progress_units(shares)
+    steps, target = progress_units(shares, slots)
     small, goal = small_units(np.array(steps, dtype=np.int64), target, slots)
     for counts in itertools.product(range(slots + 1), repeat=len(shares)):
         if sum(counts) <= slots:
             true = sum(n * s for n, s in zip(counts, shares, strict=True)) >= 1 - Fraction(1, 10**9)
             assert (sum(n * s for n, s in zip(counts, steps, strict=True)) >= target) == true
             assert (sum(n * int(s) for n, s in zip(counts, small, strict=True)) >= goal) == true
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.sampled_from((0.9999, 0.5, 0.3333, 0.123456789)),
+    st.lists(st.integers(1, 3), min_size=2, max_size=2),
+    st.integers(-2, 2),
+    st.integers(3, 6),
+)
+def test_units_tell_near_ties_of_any_size_apart(first: float, counts: list[int], nudge: int, slots: int) -> None:
+    """Rates decades apart: their sums miss the work by what no number of 60 bits of it holds."""
+    goal = 1 - Fraction(1, 10**9)
+    rest = (goal - counts[0] * Fraction(repr(first))) / counts[1]
+    assume(rest > 0)
+    shares = sorted({Fraction(repr(first)), rest + nudge * Fraction(1, 10**25)}, reverse=True)
+    steps, target = progress_units(shares, slots)
+    for chosen in itertools.product(range(slots + 1), repeat=len(shares)):
+        if sum(chosen) <= slots:
+            true = sum(n * s for n, s in zip(chosen, shares, strict=True)) >= goal
+            assert (sum(n * s for n, s in zip(chosen, steps, strict=True)) >= target) == true
 
 
 def test_the_tolerance_of_the_units_is_the_checkers() -> None:

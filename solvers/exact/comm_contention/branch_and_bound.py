@@ -173,8 +173,8 @@ class _Search:
         kept = self._kept(self._total(self.mean))
         top, later = 1, not self.best.stage("first nodes")
         while top:
-            if later:
-                self.best.stage("whole tree")
+            if later and not self.best.stage("whole tree"):
+                return None if self.best.proven else Termination.FINISHED
             before = kept[BEST]
             try:
                 top, nodes = expand_nodes(tasks, stack, top, kept, start, self._nodes_left(later), later)

@@ -63,7 +63,9 @@ def solve_placement(instance: DdlClusterInstance, options: SolveOptions) -> Resu
         best.propose(options.start, "start")
     ended: Termination | None = None
     try:
-        if ways(instance) <= MOST:
+        if not best.stage("placements"):
+            ended = None if best.proven else Termination.FINISHED
+        elif ways(instance) <= MOST:
             ended = _all_placements(instance, best)
         else:
             limited = options.work_limit is not None or options.deadline.moment is not None
@@ -141,7 +143,6 @@ def _all_placements(instance: DdlClusterInstance, best: Incumbent) -> Terminatio
             if remaining is None
             else Deadline.after(max(0.01, remaining if len(bounded) == 1 else PART * remaining))
         )
-        best.stage("placements")
         asked = best.options
         found = solve_cp(own, SolveOptions(deadline, threads=asked.threads, seed=asked.seed, stages=asked.stages))
         if found.solution is not None:

@@ -481,7 +481,7 @@ class RingSearch(BranchAndPrice[Rules, Column, Floats]):
             self.rings.insert(items, load, absent, root.duals)
             self.accept(self.rings.choice(items))
             self.improve(root.duals, type(self).root_rounds)
-        if self.worthwhile(root.bound) and self.incumbent is not None and self.best.stage("integer master"):
-            known = [ring for ring in self.incumbent.items if ring is not None]
+        if self.worthwhile(root.bound) and self.best.stage("integer master"):
+            known = [] if self.incumbent is None else [ring for ring in self.incumbent.items if ring is not None]
             self.solve_master(root, root.columns if attempt == 0 else self.pool, self.rings.limit, known)
         return False

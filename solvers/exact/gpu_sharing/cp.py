@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import partial
@@ -43,6 +43,8 @@ if TYPE_CHECKING:
 
 Run = tuple[int, int, int, int]
 """Job, mode index, first slot, slots."""
+Excess = tuple[int, int, int, tuple[int, ...]]
+"""Job, mode index, slots, and slots at each of its levels or worse: together they lose more than such a run may."""
 
 
 @dataclass(frozen=True)
@@ -60,7 +62,8 @@ class SharingModel:
 
     A pair shares o GPUs in all slots in which both run, or none. q literals form a staircase over the
     slowdowns of a slot. Besides the exact budget of each run, for every slowdown x the slots at x or worse
-    are counted: at most floor((d - W) / (1 - 1/x)), which the budget implies for whole slots only.
+    are counted: at most floor((d - W) / (1 - 1/x)), which the budget implies for whole slots only. What rounded losses
+    admitted before is `excluded`.
     """
 
     instance: GpuSharingInstance
@@ -68,6 +71,7 @@ class SharingModel:
     columns: Columns
     least: int
     cutoff: int | None
+    excluded: Sequence[Excess] = ()
     model: cp_model.CpModel = field(init=False)
 
     def __post_init__(self) -> None:
@@ -201,6 +205,15 @@ class SharingModel:
             if steps and (max(limits) if own.exact else min(limits)) < len(steps):
                 allowed = cp_model.LinearExpr.weighted_sum(literals, limits)
                 model.add(cp_model.LinearExpr.sum(steps) <= allowed)
+        for owner, m, slots, least in self.excluded:
+            if owner != j:
+                continue
+            reached = []
+            for steps, many in zip(at_least.values(), least, strict=True):
+                reached.append(model.new_bool_var(""))
+                model.add(cp_model.LinearExpr.sum(steps) <= many - 1).only_enforce_if(~reached[-1])
+            such = [x for (_, mode, _, d), x in self.of_job[j] if mode == m and d <= slots]
+            model.add(cp_model.LinearExpr.sum(such) == 0).only_enforce_if(reached)
 
     def point(self, value: Callable[[cp_model.IntVar], int]) -> Point:
         """The solution that `value` describes."""
@@ -209,6 +222,21 @@ class SharingModel:
         jobs = self.instance.jobs
         total = sum(t + d - jobs[j].arrival for j, _, t, d in runs)
         return Point(runs, overlap, total)
+
+
+def overspent(choices: Choices, point: Point) -> list[Excess]:
+    """Which jobs lose more in a point of the model than their runs may, in rationals."""
+    found = []
+    for j, m, start, slots in point.runs:
+        worst = [1.0] * slots
+        for pair in point.overlap:
+            if j in pair:
+                k, _, first, length = point.runs[sum(pair) - j]
+                for t in range(max(start, first), min(start + slots, first + length)):
+                    worst[t - start] = max(worst[t - start], float(choices.tables.slowdown[j, k]))
+        if sum(1 - 1 / exact(x) for x in worst) > slots - choices.jobs[j].modes[m].work:
+            found.append((j, m, slots, tuple(sum(x >= level for x in worst) for level in choices.jobs[j].levels)))
+    return found
 
 
 _RESTARTS = 4
@@ -307,6 +335,7 @@ class _Stages:
     best: Incumbent
     choices: Choices
     scale: int = 0
+    excluded: list[Excess] = field(default_factory=list)
 
     def run(self) -> Termination | None:
         """All steps; why they ended, where the incumbent does not tell."""
@@ -420,14 +449,14 @@ class _Stages:
                 best.exhausted()
                 return
             lower = 0 if best.bound is None else int(best.bound)
-            model = SharingModel(self.instance, self.choices, kept, lower, most)
+            model = SharingModel(self.instance, self.choices, kept, lower, most, self.excluded)
             step = _Step(self, model, least, len(kept.job))
             from schedgap.solvers.cp_sat.session import search_cp
 
             answer = search_cp(model.model, best, seen=step.seen)
             best.log("model searched")
-            if step.claims_too_much:
-                self._refine()
+            if step.too_much is not None:
+                self._refine(step.too_much)
                 continue
             best.tighten(answer.bound, of_better=True)
             if answer.infeasible or answer.optimal:
@@ -443,16 +472,21 @@ class _Stages:
         total = self.best.propose(placed(self.instance, start, end, point.overlap, steps), "cp")
         return total is not None and total <= point.total
 
-    def _refine(self) -> None:
-        """Count losses in finer units.
+    def _refine(self, point: Point) -> None:
+        """Count losses in finer units, or leave out what the finest ones still admit in a point.
 
         Raises
         ------
         Disagreement
-            They were exact already: model and checker contradict each other.
+            No job loses more than it may: model and checker contradict each other.
         """
-        if self.scale >= _FINEST or all(own.exact for own in self.choices.jobs):
+        found = overspent(self.choices, point)
+        if not found:
             raise Disagreement("cp: the checker scores a point of the model worse than the model does")
+        if self.scale >= _FINEST:
+            self.excluded += found
+            self.best.info["losses left out"] = len(self.excluded)
+            return
         self.scale = _FINEST
         self.choices = choices(self.instance, _FINEST)
         self.best.info["loss scale"] = _FINEST
@@ -466,13 +500,14 @@ class _Step:
     model: SharingModel
     least: Floats
     columns: int
-    claims_too_much: bool = False
+    too_much: Point | None = None
     again: bool = False
 
     def seen(self, value: Value) -> bool:
         """Score a point; whether to stop."""
-        if not self.stages.take(self.model.point(value)):
-            self.claims_too_much = True
+        point = self.model.point(value)
+        if not self.stages.take(point):
+            self.too_much = point
             return True
         best = self.stages.best
         assert best.objective is not None
