@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from schedgap.benchmarks.importers.traces import TraceJob
+from schedgap.benchmarks.online.service import finish_time_fairness, jain, present
 from schedgap.formulations.common.instance import Json
 
 Floats = NDArray[np.float64]
@@ -60,11 +61,6 @@ class Scores:
         return asdict(self)
 
 
-def present(submit: Floats, end: Floats) -> float:
-    """Jobs that are there on average, from the first submission to the last end."""
-    return float((end - submit).sum() / max(1e-9, end.max() - submit.min()))
-
-
 def scores(
     jobs: Sequence[TraceJob], submit: Floats, start: Floats, end: Floats, capacity: int, usual: float | None
 ) -> Scores:
@@ -79,7 +75,7 @@ def scores(
     jct, wait, length = end - submit, start - submit, end - start
     slowdown = np.maximum(1.0, jct / np.maximum(length, SHORT))
     share = capacity / (present(submit, end) if usual is None else usual)
-    fairness = jct / (length * np.maximum(1.0, gpus / share))
+    fairness = finish_time_fairness(jct, length, gpus, share)
     names = np.array([job.tenant or "" for job in jobs])
     tenants = {str(name): float(fairness[names == name].mean()) for name in np.unique(names)}
     means = np.array([slowdown[names == name].mean() for name in np.unique(names)])
@@ -90,5 +86,5 @@ def scores(
         float(gpus @ length / capacity / max(1e-9, end.max() - submit.min())),
         float(fairness.mean()),
         tenants if len(tenants) > 1 else {},
-        float(means.sum() ** 2 / len(means) / (means**2).sum()) if len(means) > 1 else None,
+        jain(means),
     )

@@ -14,11 +14,12 @@ from schedgap.benchmarks.audit.gpu_sharing import BASE, exclusive_instance, excl
 from schedgap.benchmarks.audit.hadar import TYPED, typed_instance, typed_record, typed_times
 from schedgap.benchmarks.audit.load import Clash
 from schedgap.benchmarks.audit.result import RECORDED, Row, Side, Times
-from schedgap.benchmarks.audit.scores import Scores, present, scores
+from schedgap.benchmarks.audit.scores import Scores, scores
 from schedgap.benchmarks.evaluation.contained import Bounds, Contained, Failed
 from schedgap.benchmarks.importers import find_importer
 from schedgap.benchmarks.importers.servers import TraceServer
 from schedgap.benchmarks.importers.traces import Trace, TraceJob
+from schedgap.benchmarks.online.service import present
 from schedgap.benchmarks.sweep.progress import Progress
 from schedgap.benchmarks.sweep.warm import warm_once
 from schedgap.catalogue.method import Kind, Method

@@ -273,7 +273,7 @@ class Card:
         why = Column("why", right=False, width=72)
         found.append(Sheet("Failures", (*columns, why), failed[:MOST_FAILURES], more))
         if self.online is not None:
-            found.insert(0, self.online.sheet(data["online"]))
+            found[:0] = self.online.sheets(data["online"])
         return [sheet for sheet in found if sheet.rows]
 
     def headline(self) -> list[str]:

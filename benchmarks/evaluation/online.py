@@ -3,26 +3,39 @@
 from __future__ import annotations
 
 import contextlib
+import copy
 import itertools
 import math
 import statistics
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
 
 from schedgap.benchmarks.evaluation.contained import Bounds, Contained, Failed
+from schedgap.benchmarks.hunt.fields import Data, Space, parse_limits
+from schedgap.benchmarks.hunt.mutate import mutated
+from schedgap.benchmarks.hunt.starts import starts_of
+from schedgap.benchmarks.hunt.target import Target
 from schedgap.benchmarks.laboratory.data import interval
 from schedgap.benchmarks.online.replay import Estimates, Refused, Replay, World, replay, world_of
 from schedgap.benchmarks.report.sheet import Column, Sheet
 from schedgap.benchmarks.text import fixed
 from schedgap.catalogue.problem import Problem
 from schedgap.formulations.common.check import CheckReport
+from schedgap.formulations.common.errors import InputError
+from schedgap.formulations.common.files import write_text
 from schedgap.formulations.common.instance import Instance, Json, Solution
+from schedgap.formulations.common.numbers import ratio
 from schedgap.solvers.result import NO_DEADLINE, Deadline
 
+TRIED = 100
+"""Instances that an adversary tries."""
+WATCHING = 0.4
+"""Share of its changes that let a job come after a decision."""
 ECHOES = 50
 """Empty messages that are sent and answered before the first decision: what a decision of an empty policy costs."""
 
@@ -126,12 +139,14 @@ class Decisions:
     ----------
     seconds : of each decision, the pipe included
     preemptions : how many
+    service : how the jobs were served
     clairvoyant : its objective where it is told the true lengths;
         None where it failed there, or was told them anyway
     """
 
     seconds: Sequence[float]
     preemptions: int
+    service: Mapping[str, Json]
     clairvoyant: float | None = None
 
 
@@ -146,12 +161,14 @@ class Online:
         ratios are to a bound that holds for them, too
     overhead : seconds of a decision that are the pipe's and not the policy's
     runs : of each trial, in their order; None where it failed
+    adversary : see :func:`adversary`; None where it was not asked or found nothing
     """
 
     estimates: Estimates
     outside_model: bool
     overhead: float | None
     runs: Sequence[Decisions | None]
+    adversary: Mapping[str, Json] | None = None
 
     def to_dict(
         self, objectives: Sequence[float | None], ratios: Sequence[tuple[float | None, str]], sense: int
@@ -179,9 +196,17 @@ class Online:
             "regret": {to: _mean_and_interval(values) for to, values in regret.items()},
             "decisions": len(seconds),
             "preemptions": sum(run.preemptions for run in self.runs if run is not None),
+            "service": self._service(),
+            "adversary": self.adversary,
             "decision_seconds": {"p50": _percentile(seconds, 50), "p99": _percentile(seconds, 99)},
             "overhead_seconds": self.overhead,
         }
+
+    def _service(self) -> Json:
+        """The means over the instances on which each figure is known."""
+        rows = [run.service for run in self.runs if run is not None]
+        found = {name: [row[name] for row in rows if row[name] is not None] for name in (rows or [{}])[0]}
+        return {name: statistics.fmean(values) if values else None for name, values in found.items()}
 
     def headline(self, data: Mapping[str, Json]) -> list[str]:
         """What a person should know first."""
@@ -195,10 +220,20 @@ class Online:
             told = ", ".join(f"{name} {1e6 * value:.0f} us" for name, value in parts.items())
             counts = f"{data['decisions']} decisions, {data['preemptions']} preemptions"
             lines.append(f"{counts}; a decision: {told}")
+        if self.adversary is not None:
+            worst = self.adversary
+            text = f"worst of {worst['tried']} instances of an adversary that sees its decisions: ratio"
+            lines.append(f"{text} {fixed(worst['ratio'])} to a certified bound, {worst['file']}")
         return lines
 
-    def sheet(self, data: Mapping[str, Json]) -> Sheet:
-        """Regrets, from :meth:`to_dict`."""
+    def sheets(self, data: Mapping[str, Json]) -> list[Sheet]:
+        """Regrets and how jobs were served, from :meth:`to_dict`."""
+        names = [name for name, value in data["service"].items() if value is not None]
+        cells = [fixed(data["service"][name]) for name in names]
+        columns = tuple(Column(name, _SERVICE[name]) for name in names)
+        return [self._regrets(data), Sheet("Service, means over the instances", columns, [cells] if cells else [])]
+
+    def _regrets(self, data: Mapping[str, Json]) -> Sheet:
         names = ("over", "mean", "95% interval", "worst")
         columns = (Column("to", right=False), *map(Column, names))
         rows = []
@@ -212,6 +247,14 @@ class Online:
         return Sheet("Regret: what it loses, as a part of the reference", columns, rows)
 
 
+_SERVICE = {
+    "unfinished": "jobs that did not complete",
+    "jct": "slots from arrival to completion",
+    "wait": "of these, those in which it held nothing",
+    "fairness": "finish-time fairness: JCT over JCT alone on an equal share of the cluster",
+    "jain": "index of the jobs' slowdowns: 1 where all are equal",
+    "utilisation": "gang slots held over GPU slots",
+}
 _NAMED = {
     "optimum": "proven optimum",
     "bound": "certified bound",
@@ -246,6 +289,55 @@ def scheduled(name: str, problem: Problem, bounds: Bounds, estimates: Estimates 
     return ContainedPolicy(name, problem, bounds, estimates=estimates)
 
 
+def adversary(contained: Contained, seed: int, out: Path, tried: int = TRIED) -> Mapping[str, Json] | None:
+    """The worst of some instances that are made while it is watched how the policy decides: its ratio to a bound.
+
+    From a small preset on, numbers and jobs change as in a hunt, or a job comes the slot after a decision of the policy
+    on the instance before: when it has just started what it would not have started. What is worse is kept. Policies
+    that preempt are judged as well, since the bound is of their world; the ratio is not less than that to the optimum.
+
+    Returns
+    -------
+    ``ratio``, ``objective``, ``bound``, ``tried`` and ``file``; None where no instance had both.
+    """
+    assert isinstance(contained, ContainedPolicy)
+    problem, rng = contained.problem, np.random.default_rng(seed)
+    target = Target(problem, contained.method())
+    starts = starts_of(target, parse_limits(problem, target.method, {}))
+    best: dict[str, Json] | None = None
+    data: Data = starts.draw(rng)[0]
+    slots: Sequence[int] = ()
+    for _ in range(tried):
+        instance, found = None, None
+        with contextlib.suppress(Failed, InputError):
+            instance = problem.instance_class.parse(data)
+            if contained(instance, seed=0) is not None and contained.runs[0].report.feasible:
+                objective = float(contained.runs[0].report.objective or 0)
+                bound = contained.certified_bound(instance)
+                worse = ratio(objective, bound, problem.sense)
+                found = None if worse is None or math.isinf(worse) else worse
+        if found is not None and instance is not None and (best is None or found >= best["ratio"]):
+            best = {"ratio": found, "objective": objective, "bound": bound, "data": data}
+            slots = contained.runs[0].slots
+        data = starts.draw(rng)[0] if best is None else _next(best["data"], starts.space, slots, rng)
+    if best is None:
+        return None
+    out.mkdir(parents=True, exist_ok=True)
+    file = out / "adversary.json"
+    write_text(file, problem.instance_class.parse(best.pop("data")).to_json())
+    return {**best, "tried": tried, "file": str(file)}
+
+
+def _next(data: Data, space: Space, slots: Sequence[int], rng: np.random.Generator) -> Data:
+    """Another instance: some change, or a job that comes in the slot after a decision, where arrivals are slots."""
+    jobs = data["jobs"]
+    if rng.random() < WATCHING and slots and all(isinstance(job["arrival"], int) for job in jobs):
+        moved = copy.deepcopy(dict(data))
+        moved["jobs"][int(rng.integers(len(jobs)))]["arrival"] = int(rng.choice(slots)) + 1
+        return moved
+    return mutated(data, space, rng, data) or data
+
+
 def watch(contained: Contained, instances: Sequence[Instance], say: Callable[[str], None]) -> Online:
     """How a policy ran on instances, whose place in the list is the seed, and how it does if told the lengths.
 
@@ -266,7 +358,7 @@ def watch(contained: Contained, instances: Sequence[Instance], say: Callable[[st
                 exact[place] = float(run.report.objective)
     runs = [contained.runs.get(place) for place in range(len(instances))]
     told = [
-        None if run is None else Decisions(run.seconds, run.preemptions, exact.get(place))
+        None if run is None else Decisions(run.seconds, run.preemptions, run.service, exact.get(place))
         for place, run in enumerate(runs)
     ]
     return Online(contained.estimates, contained.outside_model, contained.overhead, told)

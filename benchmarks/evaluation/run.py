@@ -12,7 +12,7 @@ from typing import Any
 
 from schedgap.benchmarks.evaluation.card import Card, Trial
 from schedgap.benchmarks.evaluation.contained import Bounds, Contained, Failed
-from schedgap.benchmarks.evaluation.online import scheduled, watch
+from schedgap.benchmarks.evaluation.online import adversary, scheduled, watch
 from schedgap.benchmarks.hunt.result import Hunted
 from schedgap.benchmarks.hunt.run import hunt
 from schedgap.benchmarks.hunt.target import Target
@@ -109,9 +109,11 @@ def evaluate(
                 for question, reference, answer in zip(questions, references, answers, strict=True)
             ]
             hunted = None
-            if outside:
-                bar.say("evaluate: not hunted: a policy that preempts makes no schedules of the problem")
-            elif any(trial.objective is not None for trial in trials) and (budget is not None or not on):
+            hunts = any(trial.objective is not None for trial in trials) and (budget is not None or not on)
+            if watched is not None and hunts:
+                bar.say("evaluate: an adversary watches its decisions")
+                watched = replace(watched, adversary=adversary(contained, seed, out))
+            if hunts and not outside:
                 bar.say("evaluate: hunts for its worst instance")
                 limits = {} if budget is not None else {"evaluations": EVALUATIONS}
                 target = Target(problem, contained.method(), goes_on="")

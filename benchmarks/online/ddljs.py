@@ -55,7 +55,7 @@ class _Rings(World):
     def alone(self) -> Sequence[float]:
         return [max(1.0, budget / size) for budget, size in zip(self.budget, self.sizes, strict=True)]
 
-    def next_end(self) -> int | None:
+    def next_end(self, until: int | None) -> int | None:
         ends = [self.running[job] + self._rest(job) // len(ring.workers) - 1 for job, ring in self.rings.items()]
         return min(ends, default=None)
 

@@ -7,7 +7,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 
 from schedgap.benchmarks.online.policies import Sjf
-from schedgap.benchmarks.online.replay import Estimates, Refused, World, numbers_of
+from schedgap.benchmarks.online.replay import Estimates, Refused, World, gpus_of
 from schedgap.benchmarks.online.state import Action, State
 from schedgap.formulations.common.check import CheckReport
 from schedgap.formulations.common.instance import FrozenDict, GpuServer, Json, Solution
@@ -75,7 +75,7 @@ class _Sharing(World):
     def alone(self) -> Sequence[float]:
         return [float(slots) for slots in self.tables.solo_slots]
 
-    def next_end(self) -> int | None:
+    def next_end(self, until: int | None) -> int | None:
         return self.runs.next_end()
 
     def fits(self, job: int, free: int) -> None:
@@ -110,13 +110,9 @@ class _Running(_Sharing):
             runs.begin(job, 0, runs.free_gpus(self.sizes[job]))
             self.chosen.append(job)
             return
-        gpus = numbers_of(place)
-        if len(gpus) != self.sizes[job] or len(set(gpus)) != len(gpus):
-            raise Refused(f"it needs {self.sizes[job]} different GPUs, {len(set(gpus))} are named")
+        gpus = gpus_of(place, self.sizes[job], len(runs.holders))
         partners: set[int] = set()
         for gpu in gpus:
-            if not 0 <= gpu < len(runs.holders):
-                raise Refused(f"there is no GPU {gpu}, they go from 0 to {len(runs.holders) - 1}")
             if runs.occupancy[gpu] >= self.instance.max_jobs_per_gpu:
                 raise Refused(f"GPU {gpu} is not free")
             partners.update(runs.holders[gpu])

@@ -71,7 +71,7 @@ class _Typed(World):
     def alone(self) -> Sequence[float]:
         return [job.target / int(job.step[0]) if job.levels else float(UNSEEN) for job in self.data.jobs]
 
-    def next_end(self) -> int | None:
+    def next_end(self, until: int | None) -> int | None:
         ends = (self.running[job] - 1 - (-self.rest[job] // pace) for job, (_, pace) in self.grids.items())
         return min(ends, default=None)
 
@@ -228,10 +228,10 @@ class _InRounds(_Learner):
         own, passed = self.own, state.slot - self.own.slot
         for job, grid in own.held.items():
             done = passed * int(bottleneck(grid, data.jobs[job].type_step))
-            own.left[job] = max(1, own.left[job] - done)  # it is not over before its end was told
+            own.missing[job] = max(1, own.missing[job] - done)  # it is not over before its end was told
             own.attained[job] += passed * data.jobs[job].workers
         targets = [data.jobs[job].target for job in state.arrived]
-        own.left = np.concatenate([own.left, np.array(targets, dtype=np.int64)])
+        own.missing = np.concatenate([own.missing, np.array(targets, dtype=np.int64)])
         own.attained = np.concatenate([own.attained, np.zeros(len(targets), dtype=np.int64)])
         own.slot, own.arrived = state.slot, [job for job in state.arrived if data.jobs[job].levels]
         for job in own.arrived:

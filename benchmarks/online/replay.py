@@ -13,6 +13,7 @@ from typing import Literal, TypeAlias
 
 import numpy as np
 
+from schedgap.benchmarks.online.service import service
 from schedgap.benchmarks.online.state import Policy, Session
 from schedgap.catalogue.problem import Problem
 from schedgap.formulations.common.check import CheckReport
@@ -79,8 +80,8 @@ class World(ABC):
         """What is told of a job when it arrives, its size left out: estimate, whole slots, and facts if there are."""
 
     @abstractmethod
-    def next_end(self) -> int | None:
-        """The last slot of the run that ends first if nothing changes."""
+    def next_end(self, until: int | None) -> int | None:
+        """The last slot of the run that ends first if nothing changes; none is looked for beyond `until`."""
 
     @abstractmethod
     def finish(self) -> tuple[Sequence[int], Sequence[int]]:
@@ -118,14 +119,20 @@ class World(ABC):
         """A certified bound on the objective of whatever schedule this world may make."""
         return self.problem.certified_bound(self.instance)
 
+    def service(self) -> Mapping[str, Json]:
+        """How the jobs were served, see :func:`~schedgap.benchmarks.online.service.service`."""
+        arrival = [self.arrivals.slot[self.number[job]] for job in range(len(self.end))]
+        return service(arrival, self.end, self.held, self.sizes, self.alone(), sum(self.cluster()["servers"]))
+
     def opening(self) -> Mapping[str, Json]:
         """What is known before the first job arrives."""
         return {**self.cluster(), "preempts": self.preempts, "restart": self.restart, "seed": self.seed}
 
-    def next_slot(self) -> int | None:
-        """When a job arrives or has completed, next; None where neither happens unless the policy acts."""
-        end, comes = self.next_end(), self.arrivals.next_slot()
-        return min((moment for moment in (comes, None if end is None else end + 1) if moment is not None), default=None)
+    def next_slot(self, wake: int | None = None) -> int | None:
+        """When a job arrives or has completed, next, or the wake-up; None where nothing happens."""
+        known = [moment for moment in (self.arrivals.next_slot(), wake) if moment is not None]
+        end = self.next_end(min(known, default=None))
+        return min([*known, *([] if end is None else [end + 1])], default=None)
 
     def unfinished(self) -> int:
         """Jobs that are not done, those to come among them."""
@@ -186,6 +193,23 @@ def numbers_of(place: Json) -> list[int]:
     return list(place)
 
 
+def gpus_of(place: Json, size: int, count: int) -> list[int]:
+    """So many different GPUs of a cluster of `count`.
+
+    Raises
+    ------
+    Refused
+        They are others.
+    """
+    gpus = numbers_of(place)
+    if not len(gpus) == len(set(gpus)) == size:
+        raise Refused(f"it needs {size} different GPUs, {len(set(gpus))} are named")
+    for gpu in gpus:
+        if not 0 <= gpu < count:
+            raise Refused(f"there is no GPU {gpu}, they go from 0 to {count - 1}")
+    return gpus
+
+
 @dataclass(frozen=True)
 class Replay:
     """What came of a run.
@@ -196,12 +220,16 @@ class Replay:
     report : the checker's
     seconds : of each decision, taken outside of the policy
     preemptions : how many
+    slots : of each decision
+    service : see :func:`~schedgap.benchmarks.online.service.service`
     """
 
     solution: Solution
     report: CheckReport
     seconds: Sequence[float]
     preemptions: int
+    slots: Sequence[int]
+    service: Mapping[str, Json]
 
 
 def replay(world: World, decide: Decide) -> Replay:
@@ -221,13 +249,14 @@ def replay(world: World, decide: Decide) -> Replay:
     wake: int | None = None
     slot, preemptions = 0, 0
     seconds: list[float] = []
+    slots: list[int] = []
     while world.unfinished():
-        moments = [moment for moment in (world.next_slot(), wake) if moment is not None]
-        if world.last is not None and min(moments, default=world.last + 1) > world.last:
+        after = world.next_slot(wake)
+        if world.last is not None and (after is None or after > world.last):
             break
-        if not moments:
+        if after is None:
             raise Refused(f"slot {slot}: {world.unfinished()} jobs wait for ever: none runs, none comes, no wake-up")
-        slot = min(moments)
+        slot = after
         event = world.advance(slot)
         if not world.unfinished():
             break  # nothing is left to decide
@@ -235,6 +264,7 @@ def replay(world: World, decide: Decide) -> Replay:
         began = time.perf_counter()
         actions = decide(event)
         seconds.append(time.perf_counter() - began)
+        slots.append(slot)
         wake = None
         for action in actions:
             verb, number, place = _read(action, slot)
@@ -251,7 +281,7 @@ def replay(world: World, decide: Decide) -> Replay:
     for name, computed in world.expects().items():
         if report.details.get(name, computed) != computed:
             raise Disagreement(f"the online loop and the checker compute a different {name} of one schedule")
-    return Replay(solution, report, seconds, preemptions)
+    return Replay(solution, report, seconds, preemptions, slots, world.service())
 
 
 def _read(action: Json, slot: int) -> tuple[str, int, Json]:

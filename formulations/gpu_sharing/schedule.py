@@ -137,7 +137,7 @@ class Cluster:
         """Go on with the tables of an instance that has the same jobs and more behind them."""
         more = len(tables.instance.jobs) - len(self.partners)
         self.tables = tables
-        for name in ("alone", "left", "load", "since", "end", "start"):
+        for name in ("alone", "remaining", "load", "since", "end", "start"):
             setattr(self, name, np.pad(getattr(self, name), (0, more)))
         for name in ("pace", "steps"):
             setattr(self, name, np.pad(getattr(self, name), (0, more), constant_values=1))

@@ -363,16 +363,19 @@ def _lightest(state: State, begin: int, end: int, first: int, found: int, need: 
 
 
 @njit_kernel
-def run_fast(state: State, by_arrival: Ints, progress: Ints, most: int) -> bool:
+def run_fast(state: State, by_arrival: Ints, progress: Ints, most: int, until: int) -> bool:
     """Simulate the next moments, from the first arrival to the last finish; called again it goes on.
+
+    It may pause within a tick, when what ends there has ended, so that jobs can still join `by_arrival`.
 
     Parameters
     ----------
     state : the cluster; changed
     by_arrival : jobs in order of arrival, ties by position
-    progress : jobs that have arrived, jobs that have finished, ticks at which something happened; zeros to begin
-        with, changed
+    progress : jobs that have arrived, jobs that have finished, ticks at which something happened, whether it pauses,
+        and at which tick; zeros to begin with, changed
     most : how many such ticks to simulate in this call at most
+    until : pause at this tick at the latest, and whenever a job has finished; never where it is NEVER
 
     Returns
     -------
@@ -381,18 +384,20 @@ def run_fast(state: State, by_arrival: Ints, progress: Ints, most: int) -> bool:
     jobs, gpus, lists, events, rules = state.jobs, state.gpus, state.lists, state.events, state.rules
     arrived, unfinished, moments = progress[0], len(jobs) - progress[1], 0
     while unfinished > 0 and moments < most:
-        now = NEVER
-        if arrived < len(jobs):
-            now = jobs[by_arrival[arrived]].arrival
-        if events[0] > 0 and jobs[events[1]].key < now:
-            now = jobs[events[1]].key
-        moments += 1
-        for kind in (DIRTY, ASKED, BEGINNING, CHANGED, CANDIDATES):
-            lists[kind, 0] = 0
+        queue_changed = progress[3] != 0
+        now = progress[4]
+        if not queue_changed:
+            now = until
+            if arrived < len(by_arrival):
+                now = min(now, jobs[by_arrival[arrived]].arrival)
+            if events[0] > 0 and jobs[events[1]].key < now:
+                now = jobs[events[1]].key
+            moments += 1
+            for kind in (DIRTY, ASKED, BEGINNING, CHANGED, CANDIDATES):
+                lists[kind, 0] = 0
 
         # 1. ends
-        queue_changed = False
-        while events[0] > 0 and jobs[events[1]].key == now:
+        while progress[3] == 0 and events[0] > 0 and jobs[events[1]].key == now:
             job = events[1]
             drop(state, job)
             if jobs[job].message_state == IN_LATENCY:
@@ -415,8 +420,13 @@ def run_fast(state: State, by_arrival: Ints, progress: Ints, most: int) -> bool:
                 unfinished -= 1
                 queue_changed = True
 
+        if progress[3] == 0 and until < NEVER and (queue_changed or now == until):
+            progress[3], progress[4] = 1, now
+            break
+        progress[3] = 0
+
         # 2. arrivals
-        while arrived < len(jobs) and jobs[by_arrival[arrived]].arrival == now:
+        while arrived < len(by_arrival) and jobs[by_arrival[arrived]].arrival == now:
             enqueue(state, by_arrival[arrived])
             arrived += 1
             queue_changed = True

@@ -43,6 +43,57 @@ class FastRun:
     moments: int
 
 
+def prepared(
+    instance: DdlClusterInstance,
+    policy: str,
+    placement: str,
+    *,
+    kappa: int = 1,
+    seed: int = 0,
+    record: bool = False,
+    strides: bool = True,
+) -> State:
+    """The state before the first event; parameters as of :func:`simulate`."""
+    limit, adaptive = POLICIES[policy]
+    clock = clock_of(instance)
+    jobs, workers, gpus, servers = tables(instance, seed)
+    work = sum(
+        job.gpus * job.iterations * (f + b + r)
+        for job, f, b, r in zip(instance.jobs, clock.forward, clock.backward, clock.solo, strict=True)
+    )
+    none, one, two, three, four = clock.slowdown
+    rules = Rules(
+        latency=clock.latency,
+        pair_factor=clock.pair_factor,
+        slowdown=(none, one, two, three, four),
+        limit=limit,
+        adaptive=adaptive,
+        rule=PLACEMENTS[placement],
+        kappa=kappa,
+        shift=(work * int(servers["size"].max()) // NEVER).bit_length(),
+        strides=strides,
+        record=record,
+    )
+    task_base = _bases(2 * jobs["width"] * jobs["iterations"])
+    jobs["task_base"], jobs["message_base"] = task_base[:-1], _bases(jobs["iterations"])[:-1]
+    tasks, messages = int(task_base[-1]) if record else 0, int(jobs["iterations"].sum())
+    start, end, admitted, done = (np.full(count, -1, dtype=np.int64) for count in (tasks, tasks, messages, messages))
+    return State(
+        jobs,
+        workers,
+        gpus,
+        servers,
+        np.full((len(servers), limit), -1, dtype=np.int64),
+        np.zeros((6, max(2 * len(gpus), len(jobs), len(servers)) + 1), dtype=np.int64),
+        np.zeros(len(jobs) + 1, dtype=np.int64),
+        rules,
+        start,
+        end,
+        admitted,
+        done,
+    )
+
+
 def simulate(
     instance: DdlClusterInstance,
     policy: str,
@@ -80,52 +131,24 @@ def simulate(
     -----
     O(E (log J + w)) for E events and w workers of the job concerned. Source: paper 001, Algorithms 1 to 3.
     """
-    limit, adaptive = POLICIES[policy]
-    clock = clock_of(instance)
-    jobs, workers, gpus, servers = tables(instance, seed)
-    work = sum(
-        job.gpus * job.iterations * (f + b + r)
-        for job, f, b, r in zip(instance.jobs, clock.forward, clock.backward, clock.solo, strict=True)
-    )
-    none, one, two, three, four = clock.slowdown
-    rules = Rules(
-        latency=clock.latency,
-        pair_factor=clock.pair_factor,
-        slowdown=(none, one, two, three, four),
-        limit=limit,
-        adaptive=adaptive,
-        rule=PLACEMENTS[placement],
-        kappa=kappa,
-        shift=(work * int(servers["size"].max()) // NEVER).bit_length(),
-        strides=strides,
-        record=record,
-    )
-    task_base = _bases(2 * jobs["width"] * jobs["iterations"])
-    jobs["task_base"], jobs["message_base"] = task_base[:-1], _bases(jobs["iterations"])[:-1]
-    tasks, messages = int(task_base[-1]) if record else 0, int(jobs["iterations"].sum())
-    start, end, admitted, done = (np.full(count, -1, dtype=np.int64) for count in (tasks, tasks, messages, messages))
-    state = State(
-        jobs,
-        workers,
-        gpus,
-        servers,
-        np.full((len(servers), limit), -1, dtype=np.int64),
-        np.zeros((6, max(2 * len(gpus), len(jobs), len(servers)) + 1), dtype=np.int64),
-        np.zeros(len(jobs) + 1, dtype=np.int64),
-        rules,
-        start,
-        end,
-        admitted,
-        done,
-    )
+    state = prepared(instance, policy, placement, kappa=kappa, seed=seed, record=record, strides=strides)
+    jobs, workers = state.jobs, state.workers
     by_arrival = np.argsort(jobs["arrival"], kind="stable")
-    progress = np.zeros(3, dtype=np.int64)
-    while not run_fast(state, by_arrival, progress, CHUNK if stop is not None else NEVER):
+    progress = np.zeros(5, dtype=np.int64)
+    while not run_fast(state, by_arrival, progress, CHUNK if stop is not None else NEVER, NEVER):
         if stop is not None and stop():
             raise OutOfTimeError(f"stopped with {progress[1]} of {len(jobs)} jobs finished")
     located = [(s, g) for s, server in enumerate(instance.servers) for g in range(server.gpus)]
     chosen = np.split(workers["gpu"], jobs["first_worker"][1:])
-    log = Log(start, end, admitted, done, jobs["placed"].copy(), task_base, _bases(jobs["iterations"]))
+    log = Log(
+        state.started,
+        state.ended,
+        state.admitted,
+        state.done,
+        jobs["placed"].copy(),
+        _bases(2 * jobs["width"] * jobs["iterations"]),
+        _bases(jobs["iterations"]),
+    )
     placement_of = tuple(tuple(located[gpu] for gpu in part) for part in chosen)
     return FastRun(jobs["finish"].copy(), placement_of, log, int(progress[2]))
 

@@ -7,14 +7,17 @@ from typing import Any
 
 import pytest
 
+import schedgap
 from schedgap.benchmarks.instances import workload_of
 from schedgap.benchmarks.online import ddljs as on_ddljs
 from schedgap.benchmarks.online import hadar as on_hadar
+from schedgap.benchmarks.online.ddl_cluster import AdaSrsf
 from schedgap.benchmarks.online.replay import Estimates, Replay, World, replay_here, world_of
 from schedgap.catalogue.registry import find_problem
 from schedgap.formulations.common.errors import InputError
 from schedgap.formulations.common.instance import Instance
 from schedgap.formulations.hadar.tables import tables
+from schedgap.heuristics.ddl_cluster.policies import ada_srsf
 from schedgap.heuristics.ddljs.gadget import gadget
 from schedgap.heuristics.hadar.baselines import srpt, tiresias
 from schedgap.heuristics.hadar.online import hadar_online, price_ends
@@ -93,3 +96,21 @@ def test_gadget_gives_the_schedule_of_the_heuristic(inner: str) -> None:
         assert mine.report.feasible
         ran += any(slot["rings"] for slot in theirs["slots"])
     assert ran > 10
+
+
+DDL_CLUSTER = [
+    *(one for one in in_order("ddl-cluster", 3) if len(one.jobs) < 50),
+    *(schedgap.generate("ddl-cluster", "small", seed=seed) for seed in range(3, 15)),
+]
+
+
+def test_ada_srsf_gives_the_schedule_of_the_heuristic() -> None:
+    held = 0
+    for instance in DDL_CLUSTER:
+        mine, theirs = run(instance, AdaSrsf()).solution, ada_srsf(instance).solution
+        assert theirs is not None and mine["finish"] == theirs["finish"], instance.name
+        assert {job: sorted(gpus) for job, gpus in mine["placement"].items()} == {
+            job: sorted(gpus) for job, gpus in theirs["placement"].items()
+        }
+        held += "release" in mine
+    assert held > 3  # somebody waits
