@@ -23,7 +23,7 @@ from schedgap.benchmarks.online.replay import Estimates, check_online
 from schedgap.benchmarks.text import fixed, table
 from schedgap.catalogue.problem import Problem
 from schedgap.catalogue.registry import find_problem
-from schedgap.formulations.common.errors import Disagreement, InputError, printable
+from schedgap.formulations.common.errors import Disagreement, InputError, brief, printable
 from schedgap.formulations.common.instance import Json
 from schedgap.formulations.common.numbers import ratio
 from schedgap.solvers.incumbent import contradicts
@@ -272,7 +272,7 @@ class FrozenJudge:
         except InputError as error:
             return Attempt(entry, None, None, "", "infeasible", f"no solution: {error}", contained.seconds)
         if not report.feasible or report.objective is None:
-            said = printable(report.violations[0].message) if report.violations else "has no objective"
+            said = brief(report.violations[0].message) if report.violations else "has no objective"
             return Attempt(entry, None, None, "", "infeasible", said, contained.seconds)
         objective = float(report.objective)
         bound = contained.certified_bound(instance) if contained.outside_model else entry.known.bound

@@ -37,6 +37,7 @@ _REFUSED = (
     *("os.exec", "os.fork", "os.posix_spawn", "os.spawn", "os.system", "os.startfile", "os.kill", "pty."),
     *("signal.pthread_kill", "resource.prlimit", "socket.", "sqlite3.", "dbm.", "syslog.", "fcntl.fcntl"),
     *("subprocess.", "cpython.PyInterpreterState_New"),  # of another interpreter this hook sees nothing
+    "os.symlink",  # one that a thread puts in a file's place while the hook looks leads anywhere
 )
 """Events, by how they begin. A database names its files in a language of its own, which no hook reads."""
 _PATHS = {
@@ -47,7 +48,6 @@ _PATHS = {
     "os.remove": ((0, 1),),
     "os.rename": ((0, 2), (1, 3)),
     "os.rmdir": ((0, 1),),
-    "os.symlink": ((1, 2),),
     "os.utime": ((0, 3),),
     **{f"os.{name}": ((0, None),) for name in ("truncate", "setxattr", "removexattr", "chflags", "lockf")},
 }
@@ -142,7 +142,11 @@ def fence(folder: str, readable: Sequence[str]) -> None:
         elif event == "import" and (arguments[0] in _NO_IMPORT or str(arguments[0]).startswith(_LIBRARY)):
             raise ImportError(f"a scheduler may not import {arguments[0]}")
         elif event.startswith(_REFUSED) and not _harmless(event, arguments):
-            raise PermissionError(f"a scheduler may not use other processes, the network or databases ({event})")
+            raise PermissionError(f"a scheduler may not use other processes, the network, databases or links ({event})")
+        elif event == "os.chdir":  # nor does a relative path begin elsewhere when the hook has looked
+            for one in map(os.path.realpath, named(arguments[0])):
+                if one not in open_to_read and not one.startswith(below):
+                    raise PermissionError(f"a scheduler may not go to {arguments[0]}")
 
     _take_away()
     sys.addaudithook(hook)

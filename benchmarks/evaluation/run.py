@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import json
 import os
 import secrets
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -29,8 +30,8 @@ from schedgap.catalogue.agreement import Answer, agree, kept, write_disagreement
 from schedgap.catalogue.method import one_line
 from schedgap.catalogue.problem import Problem
 from schedgap.catalogue.run import run_method
-from schedgap.formulations.common.errors import Disagreement, InputError, SchedgapError, printable
-from schedgap.formulations.common.instance import Instance
+from schedgap.formulations.common.errors import Disagreement, InputError, SchedgapError, brief
+from schedgap.formulations.common.instance import Instance, Solution
 from schedgap.heuristics.common.guarantee import Case, Guarantee, Verdict
 from schedgap.solvers.result import SolveOptions, Status
 
@@ -46,6 +47,8 @@ PUBLIC = 20
 """Seeds of each family whose instances anybody has at hand, those of ``verify`` among them: none is judged."""
 LARGE = 10_000
 """Letters of an instance after which no other seed makes the same: the first one is enough to tell a fixed one by."""
+LARGEST_KEPT = 1 << 20
+"""Bytes of a solution that is kept: there may be many, each with millions of them."""
 GIVE_UP = 3
 """Instances on which it runs out of time or ends, one after another, before the rest is not tried any more."""
 
@@ -99,13 +102,13 @@ def evaluate(
         bar.say(f"evaluate: not judged, since their instances are known to everybody: {', '.join(fixed)}")
     with scheduled(scheduler, problem, fenced, online) as contained:
         try:
-            answers = list(_answers(contained, chosen, bar))
+            answers = list(_answers(contained, chosen, bar, out / "rejected"))
             outside = contained.outside_model
             watched = None if online is None else watch(contained, [one[2] for one in chosen], bar.say)
             questions = [_Question(problem, *one, solve=not outside) for one in chosen]
             references = _references(questions, workers or os.cpu_count() or 1, cluster, bar)
             trials = [
-                _judged(question, reference, contained, answer, out / "rejected")
+                _judged(question, reference, contained, answer)
                 for question, reference, answer in zip(questions, references, answers, strict=True)
             ]
             hunted = None
@@ -177,32 +180,53 @@ def _set_aside(folder: Path) -> None:
             folder.rename(next(to for k in numbers if not (to := folder.with_name(f"hunt-unfinished-{k}")).exists()))
 
 
-_Answer = tuple[dict[str, Any] | None, str, str, float | None]
-"""Solution, failure, message, seconds."""
+@dataclass(frozen=True)
+class _Answer:
+    """What came of an instance, checked at once, so that no more than one large answer is ever held."""
+
+    objective: float | None = None
+    failure: str = ""
+    message: str = ""
+    seconds: float | None = None
+    solution: dict[str, Any] | None = None
+    """A feasible one that is not too large to be kept."""
 
 
-def _answers(contained: Contained, chosen: Iterable[tuple[str, int, Instance]], bar: Progress) -> Iterable[_Answer]:
+def _answers(
+    contained: Contained, chosen: Iterable[tuple[str, int, Instance]], bar: Progress, rejected: Path
+) -> Iterable[_Answer]:
     """What it answers; its own randomness gets the instance's place in the list, which tells no seed of an instance."""
     ended = 0
     for place, (family, number, instance) in enumerate(chosen):
         bar.step(f"{family} {number}")
         if ended >= GIVE_UP:
-            yield None, "untried", f"not tried: it gave no answer {GIVE_UP} times one after another", None
+            yield _Answer(None, "untried", f"not tried: it gave no answer {GIVE_UP} times one after another")
             continue
         try:
             with bar.at_work(f"{family} {number}"):
                 solution = contained(instance, seed=place)
         except Failed as error:
             ended = ended + 1 if error.kind in ("time", "died") else 0
-            yield None, error.kind, str(error), None
+            yield _Answer(None, error.kind, str(error))
         else:
             ended = 0
-            yield (
-                solution,
-                "" if solution is not None else "none",
-                "" if solution else "found nothing",
-                contained.seconds,
-            )
+            yield _checked(contained, instance, solution, rejected)
+
+
+def _checked(contained: Contained, instance: Instance, solution: Solution | None, rejected: Path) -> _Answer:
+    """What the checker says of an answer; what is `rejected` is kept there."""
+    if solution is None:
+        return _Answer(None, "none", "found nothing", contained.seconds)
+    small = len(json.dumps(solution)) <= LARGEST_KEPT
+    try:
+        report = contained.check(instance, solution)
+    except InputError as error:
+        return _Answer(None, "infeasible", f"no solution of {contained.problem.id}: {error}", contained.seconds)
+    if report.violations or report.objective is None:
+        message = brief(report.violations[0].message) if report.violations else "has no objective"
+        message += f"; see: {kept(solution, instance, contained.name, rejected)}" if small else "; too large to be kept"
+        return _Answer(None, "infeasible", message, contained.seconds)
+    return _Answer(report.value, "", "", contained.seconds, dict(solution) if small else None)
 
 
 @dataclass(frozen=True)
@@ -289,32 +313,18 @@ def _references(questions: Sequence[_Question], workers: int, cluster: str | Non
     return [found[id(question)] for question in questions]
 
 
-def _judged(question: _Question, reference: _Reference, contained: Contained, answer: _Answer, rejected: Path) -> Trial:
-    """Check the answer, and compare it with what is known of the instance; what is `rejected` is kept there."""
+def _judged(question: _Question, reference: _Reference, contained: Contained, answer: _Answer) -> Trial:
+    """Compare the answer with what is known of the instance."""
     problem, instance = question.problem, question.instance
-    solution, failure, message, took = answer
-    objective: float | None = None
-    if solution is not None:
-        try:
-            report = contained.check(instance, solution)
-        except InputError as error:
-            failure, message = "infeasible", f"no solution of {problem.id}: {error}"
-        else:
-            if report.violations or report.objective is None:
-                failure = "infeasible"
-                message = printable(report.violations[0].message) if report.violations else "has no objective"
-                message += f"; see: {kept(solution, instance, contained.name, rejected)}"
-            else:
-                objective = report.value
     found = [] if contained.outside_model else list(reference.answers)
-    if objective is not None:
-        found.append(Answer(contained.name, Status.FEASIBLE, objective, None))
+    if answer.objective is not None:
+        found.append(Answer(contained.name, Status.FEASIBLE, answer.objective, None))
     known = agree(found, problem.sense, contained.certified_bound(instance))
     if known.contradictions:
-        path = write_disagreement(instance, message="; ".join(known.contradictions), solution=solution)
+        path = write_disagreement(instance, message="; ".join(known.contradictions), solution=answer.solution)
         raise Disagreement(f"{'; '.join(known.contradictions)}; the instance is in {path}")
-    told = (objective, failure, message, took, known, reference.others, reference.cut)
-    return Trial(question.family, question.seed, instance, *told)
+    told = (answer.objective, answer.failure, answer.message, answer.seconds)
+    return Trial(question.family, question.seed, instance, *told, known, reference.others, reference.cut)
 
 
 def _claims(

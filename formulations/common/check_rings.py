@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -119,7 +119,7 @@ def _routes(job: str, ring: Ring, links: Any, place: str) -> list[Violation]:
         for pair in itertools.pairwise(route):
             if pair not in links:
                 found.append(Violation("missing link", f"{where}: there is no link {pair[0]} -> {pair[1]}"))
-        repeated = sorted({node for node in route if route.count(node) > 1})
+        repeated = sorted(node for node, times in Counter(route).items() if times > 1)
         if repeated:
             found.append(Violation("simple route", f"{where}: visits {', '.join(repeated)} more than once"))
     return found

@@ -12,6 +12,8 @@ from difflib import get_close_matches
 from typing import Any
 
 _UNUSUAL = re.compile("[^ -~]")
+LONGEST = 10_000
+"""Letters of a message: what a stranger sends may be named in it."""
 
 
 class SchedgapError(Exception):
@@ -20,7 +22,13 @@ class SchedgapError(Exception):
     exit_status = 5
 
     def __init__(self, message: str = "") -> None:
-        super().__init__(printable(message))
+        super().__init__(brief(message))
+
+
+def brief(text: str) -> str:
+    """:func:`printable`; in the middle of a text of more than :data:`LONGEST` letters something is left out."""
+    cut = text if len(text) <= LONGEST else f"{text[: LONGEST // 2]} [...] {text[-LONGEST // 4 :]}"
+    return printable(cut)
 
 
 def printable(text: str, keep: str = "") -> str:

@@ -19,6 +19,7 @@ import pytest
 from support import probes
 
 from schedgap.benchmarks.evaluation import contained as judge
+from schedgap.benchmarks.evaluation import run
 from schedgap.benchmarks.evaluation.card import Card
 from schedgap.benchmarks.evaluation.contained import Bounds, Contained, Failed
 from schedgap.benchmarks.evaluation.places import readable
@@ -27,9 +28,11 @@ from schedgap.benchmarks.hunt import target
 from schedgap.benchmarks.hunt.target import Judge, Target
 from schedgap.benchmarks.instances import make_instance, workload_of
 from schedgap.benchmarks.library.collection import entries
+from schedgap.benchmarks.sweep.progress import Progress
 from schedgap.catalogue.rar_ddls import PROBLEM
 from schedgap.catalogue.registry import all_problems, find_method
 from schedgap.catalogue.run import run_method
+from schedgap.formulations.common.errors import InputError
 from schedgap.solvers.result import Deadline
 
 INSTANCE = make_instance(PROBLEM, "tiny", 0, {"ample": True})
@@ -191,7 +194,6 @@ def test_the_container_alone(place: Path, bwrap: str) -> None:
 
 def test_a_container_that_is_not_there(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     from schedgap.benchmarks.evaluation.places import bubblewrap, contained_by
-    from schedgap.formulations.common.errors import InputError
 
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(
@@ -239,6 +241,29 @@ def test_a_text_that_never_ends_is_looked_at_once(part: bytes, end: bytes) -> No
 
 def test_a_text_of_a_stranger_is_one_line_that_steers_nothing() -> None:
     assert str(Failed("error", "ValueError: \ud800\x1b]0;x\x07\n")) == "ValueError: \\ud800\\u001b]0;x\\u0007\\n"
+
+
+def test_what_a_stranger_sends_makes_no_long_message() -> None:
+    """A name of 14 MB was one of 84 MB on the card, escaped, for each instance."""
+    said = str(InputError("begun " + "\x1b" * 10_000_000 + " ended"))
+    assert said.startswith("begun \\u001b") and said.endswith("\\u001b ended") and len(said) < 100_000
+    assert str(InputError("a" * 10_000)) == "a" * 10_000
+
+
+def test_large_answers_are_neither_held_nor_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """All of them were in memory at once: 16 MB of text each, and many times that as values."""
+    ids, gpus = [job.id for job in INSTANCE.jobs], sum(server.gpus for server in INSTANCE.servers)
+    wrong = {"start": dict.fromkeys(ids, 1), "placement": {name: {INSTANCE.servers[0].id: gpus + 1} for name in ids}}
+    monkeypatch.setattr(Contained, "__call__", lambda *_, **__: wrong)
+    chosen = [("tiny", 0, INSTANCE)]
+    told = []
+    with Contained("mine.py:f", PROBLEM) as contained:
+        for most in (run.LARGEST_KEPT, 20):
+            monkeypatch.setattr(run, "LARGEST_KEPT", most)
+            told += run._answers(contained, chosen, Progress(1, None, ""), tmp_path / "rejected")
+    assert [(answer.failure, answer.solution) for answer in told] == [("infeasible", None)] * 2
+    assert "; see: schedgap check" in told[0].message and told[1].message.endswith("; too large to be kept")
+    assert len(list((tmp_path / "rejected").iterdir())) == 2  # of one instance, and the instance
 
 
 def test_the_card_says_at_its_top_where_the_kernel_does_not_help() -> None:

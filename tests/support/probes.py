@@ -11,6 +11,7 @@ the hook. A probe that finds nothing to try says so, which is no refusal.
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import errno
 import fcntl
@@ -22,6 +23,7 @@ import signal
 import socket
 import sqlite3
 import sys
+import threading
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
@@ -182,6 +184,8 @@ semaphore: semaphore()
 *array_of_a_file: __import__("numpy").fromfile(str(card()), "u1")
 *fork_with_a_terminal: os.forkpty()
 *other_root: os.chroot("/")
+*folder_that_changes: folder_that_changes()
+*link_that_appears: link_that_appears()
 """)
 if sys.version_info < (3, 13):
     python("*shadow_passwords: quietly(lambda: __import__('spwd').getspall()[0].sp_namp)")
@@ -204,6 +208,47 @@ def of_this_name(module: str) -> object:
         return __import__(module)
     finally:
         sys.path.remove(str(own("")))
+
+
+def folder_that_changes() -> str:
+    """A thread goes there and back, until the hook looks at a path from here that is opened from there."""
+    own("results").mkdir(exist_ok=True)
+    own("results/card.json").write_text("own")
+    os.chdir(PROBED), os.chdir(own(""))
+    over = threading.Event()
+
+    def swap() -> None:
+        while not over.is_set():
+            os.chdir(PROBED), os.chdir(own(""))
+
+    thread = threading.Thread(target=swap)
+    thread.start()
+    try:
+        for _ in range(20_000):
+            with contextlib.suppress(OSError), Path("results/card.json").open() as file:
+                if (said := file.read()) != "own":
+                    return said
+    finally:
+        over.set()
+        thread.join()
+    raise Harmless
+
+
+def link_that_appears() -> str:
+    """A thread makes a link to the card when the hook has looked and there was nothing."""
+    os.symlink(str(own_file()), str(own("pointer")))  # noqa: PTH211  (a path is refused, and its text is not)
+    for number in range(2_000):
+        name = own(f"pointer{number}")
+        thread = threading.Thread(target=os.symlink, args=(str(card()), str(name)))
+        thread.start()
+        for _ in range(50):
+            with contextlib.suppress(FileNotFoundError):
+                try:
+                    return name.read_text()
+                except PermissionError:
+                    break
+        thread.join()
+    raise Harmless
 
 
 def semaphore() -> object:
@@ -505,7 +550,7 @@ def lay_out(folder: Path) -> None:
 
 def outcome(tried: Callable[[], object]) -> str:
     """Whether a probe worked, was refused (for want of a right, and for nothing else) or failed of itself."""
-    process, here = os.getpid(), Path.cwd()
+    process = os.getpid()
     try:
         said = f"worked: {str(tried())[:60]}"
     except Harmless:
@@ -517,7 +562,7 @@ def outcome(tried: Callable[[], object]) -> str:
         said = f"{'refused' if forbidden or wanting else 'failed'}: {type(error).__name__}: {error}"
     if os.getpid() != process:
         os._exit(0)
-    os.chdir(here)
+    os.chdir(own(""))
     return said
 
 
