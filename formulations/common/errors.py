@@ -27,8 +27,9 @@ class SchedgapError(Exception):
 
 def brief(text: str) -> str:
     """:func:`printable`; in the middle of a text of more than :data:`LONGEST` letters something is left out."""
-    cut = text if len(text) <= LONGEST else f"{text[: LONGEST // 2]} [...] {text[-LONGEST // 4 :]}"
-    return printable(cut)
+    if len(text) > LONGEST:
+        text = f"{text[: LONGEST // 2]} [...] {text[-LONGEST // 4 :]}"
+    return printable(text)
 
 
 def printable(text: str, keep: str = "") -> str:

@@ -336,7 +336,7 @@ def test_the_budget_of_its_hunt_is_kept_whatever_its_parts_take(
 
     def costing(real: Callable[..., Any], seconds: float) -> Callable[..., Any]:
         def run(*arguments: Any, **named: Any) -> Any:
-            left = arguments[3].deadline.left()
+            left = arguments[3].deadline.remaining()
             assert left is not None
             now[0] += min(seconds, left) + 1e-6
             taken.append(min(seconds, left))
