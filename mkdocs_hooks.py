@@ -9,12 +9,14 @@ import griffe
 
 SHIM = "https://unpkg.com/iframe-worker/shim"
 """What the offline plugin would load for the search on pages that are opened from a file; it is shipped instead."""
+_SOURCE = re.compile(r'href="((?:\.\./)*[\w/-]+)\.md(?=["#])')
 _SECTION = re.compile(r"^(Parameters|Attributes)\n-+\n(.*?)(?=^\w[\w ]*\n-+$|\Z)", re.MULTILINE | re.DOTALL)
 _ENTRY = re.compile(r"^([A-Za-z_*][\w*, ]*) : (.*)$", re.MULTILINE)
 
 
 def on_post_page(output: str, page: Any, config: Any) -> str:
-    """A page, its depth below the site's root counted."""
+    """A page, its depth below the site's root counted; links of notebooks lead to pages, not to their sources."""
+    output = _SOURCE.sub(lambda link: f'href="{link[1].replace("README", "index")}.html', output)
     return output.replace(SHIM, f"{'../' * page.url.count('/')}vendor/iframe-worker.js")
 
 

@@ -7,11 +7,13 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from schedgap.formulations.common.instance import Instance, Json
-from schedgap.formulations.common.options import Option, options_of
+from schedgap.formulations.common.options import Option, keywords, options_of, parse_settings
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+LONGEST_NAME = 200
+"""Letters of an instance's name."""
 Generator: TypeAlias = Callable[..., Instance]
 """``f(seed, **settings) -> Instance``"""
 Trial: TypeAlias = tuple[Instance, Mapping[str, Json]]
@@ -41,6 +43,21 @@ class Preset:
         """What ``--set`` accepts, with this preset's defaults."""
         known = options_of(self.generator)
         return {n: Option(n, o.annotation, self.settings.get(n, o.default), o.help) for n, o in known.items()}
+
+    def make(self, seed: int, settings: Mapping[str, object]) -> Instance:
+        """The instance of a seed; its name says which settings are not the preset's: ``small-2-ample``.
+
+        Raises
+        ------
+        InputError
+            An unknown option, a value out of range, or values that do not go together.
+        """
+        given = parse_settings(self.options, settings, f"preset {self.id}")
+        instance = self.generator(seed, **keywords({**self.settings, **given}))
+        others = {name: value for name, value in given.items() if value != self.options[name].default}
+        words = [name if value is True else f"{name}-{value}" for name, value in others.items()]
+        name = "-".join([instance.name, *words])[:LONGEST_NAME] if instance.name else ""
+        return instance.model_copy(update={"name": name}) if words and name.isprintable() else instance
 
 
 @dataclass(frozen=True)

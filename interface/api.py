@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from schedgap.building import instance
 from schedgap.certifying import certify
 from schedgap.checking import audit, check, judge
 from schedgap.claims import (
@@ -48,6 +49,7 @@ __all__ = [
     "hunt",
     "hunt_family",
     "import_trace",
+    "instance",
     "judge",
     "listing",
     "load",

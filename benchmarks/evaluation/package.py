@@ -73,21 +73,30 @@ def test_it_is_never_better_than_the_optimum():
     report = schedgap.check(instance, NAME(instance, seed=0))
     assert report.feasible and report.objective >= best
 """
-_PROBLEM = '''"""A problem of one's own: jobs of whole lengths on identical machines. Change it part by part."""
+_PROBLEM = '''"""A problem of one's own: jobs of whole lengths on identical machines. Change it part by part.
+
+Begin with `Machines` (what is given) and `check` (what counts); then the model, from which engines, `schedgap model`,
+`export` and a confirmation of every proof come.
+"""
 
 import itertools
 from fractions import Fraction
 from typing import Annotated, ClassVar, Literal
 
 import numpy as np
+import pulp
 from pydantic import Field
 
-from schedgap.catalogue.method import Kind, Method
+from schedgap.benchmarks.figures.timeline import Timeline
+from schedgap.catalogue.method import ENGINES, Kind, Method
 from schedgap.catalogue.problem import ProblemOf
 from schedgap.catalogue.workload import Preset, Workload
 from schedgap.formulations.common.check import CheckReport, Violation
+from schedgap.formulations.common.declarative import DeclarativeModel, Form
 from schedgap.formulations.common.errors import InputError
 from schedgap.formulations.common.instance import Count, Instance
+from schedgap.formulations.common.layout import Layout, RowFamily, VariableFamily
+from schedgap.heuristics.common.guarantee import Guarantee, at_most, not_applicable
 from schedgap.solvers.result import Result, Status, Termination
 
 
@@ -119,6 +128,57 @@ def check(instance, solution) -> CheckReport:
     for length, machine in zip(instance.jobs, on, strict=True):
         loads[machine] += length
     return CheckReport((), Fraction(max(loads)))
+
+
+VARIABLES = {"on": VariableFamily("job, machine", "1 where the job runs there"), "end": VariableFamily("", "makespan")}
+ROWS = {"once": RowFamily("job", "(1)", "sum_m on[j,m] = 1"), "ends": RowFamily("machine", "(2)", "its load <= end")}
+
+
+def model(instance, tighten: bool = False) -> DeclarativeModel:
+    """The problem as an integer program; its rows by name are what `schedgap model` prints."""
+    named = Layout(pulp.LpProblem("NAME", pulp.LpMinimize), VARIABLES, ROWS, "makespan")
+    jobs, machines = range(len(instance.jobs)), range(instance.machines)
+    on = [[named.variable("on", j, m) for m in machines] for j in jobs]
+    end = named.variable("end", high=None, integer=False)
+    for j in jobs:
+        named.row("once", (j,), [(on[j][m], 1) for m in machines], "==", 1)
+    for m in machines:
+        named.row("ends", (m,), [*((on[j][m], instance.jobs[j]) for j in jobs), (end, -1)], "<=", 0)
+    named.problem.setObjective(1 * end)
+
+    def solution(value):
+        return {"machine": [max(machines, key=lambda m: value(on[j][m])) for j in jobs]}
+
+    def values(solution):
+        loads = [sum(p for p, there in zip(instance.jobs, solution["machine"]) if there == m) for m in machines]
+        return {on[j][m]: int(solution["machine"][j] == m) for j in jobs for m in machines} | {end: max(loads)}
+
+    return DeclarativeModel(named.problem, solution, 1, values, True, layout=named, tightened=False)
+
+
+def draw(instance, solution):
+    """The figure: machines over time."""
+    chart = Timeline(instance.machines, 0.4, 0, float(check(instance, solution).objective), unit="slots")
+    loads = [0] * instance.machines
+    for j, (length, m) in enumerate(zip(instance.jobs, solution["machine"], strict=True)):
+        chart.box(j, (loads[m], loads[m] + length, m + 0.05, m + 0.95), f"job {j}")
+        loads[m] += length
+    for m in range(instance.machines):
+        chart.label(m, m + 1, f"machine {m}")
+    return chart.figure
+
+
+def graham(case):
+    """The claim on one run: its left and its right side."""
+    if case.objective is None or case.optimum is None:
+        return not_applicable("needs a schedule and the optimum")
+    return at_most(case.objective, (2 - 1 / case.instance.machines) * case.optimum)
+
+
+GUARANTEE = Guarantee(
+    "NAME-graham", "NAME", "Graham (1966)", "makespan <= (2 - 1/m) OPT", "none", graham, "list",
+    ratio_bound=lambda case: 2 - 1 / case.instance.machines,
+)
 
 
 def exhaustive(instance, options) -> Result:
@@ -155,7 +215,9 @@ class Problem(ProblemOf[Machines]):
     methods = (
         Method("exhaustive", "every assignment", Kind.EXACT, functions),
         Method("list", "list scheduling", Kind.HEURISTIC, functions),
+        *ENGINES,
     )
+    forms = (Form("assignment", "jobs to machines", "ours", model, tightens=True),)
 
     def check(self, instance, solution):
         return check(instance, solution)
@@ -165,15 +227,19 @@ class Problem(ProblemOf[Machines]):
         return float(max(max(instance.jobs), -(-sum(instance.jobs) // instance.machines)))
 
     def workload(self):
-        return Workload(presets=(Preset("random", "five random lengths", generate),))
+        return Workload(presets=(Preset("random", "five random lengths", generate),), figure=lambda: draw)
+
+    def guarantees(self):
+        return (GUARANTEE,)
 
 
 PROBLEM = Problem()
 '''
 _PROBLEM_TEST = """import pytest
 import schedgap
-from NAME import PROBLEM, generate, listed
+from NAME import GUARANTEE, PROBLEM, generate, listed
 from schedgap.catalogue.run import run_method
+from schedgap.heuristics.common.guarantee import Case
 from schedgap.solvers.result import SolveOptions
 
 
@@ -187,7 +253,24 @@ def test_bound_optimum_and_heuristic_are_in_order(seed):
     instance = generate(seed)
     best = run_method(PROBLEM, instance, "exhaustive", SolveOptions()).objective
     found = run_method(PROBLEM, instance, "list", SolveOptions()).objective
-    assert PROBLEM.bound(instance) <= best <= found
+    engine = run_method(PROBLEM, instance, "highs", SolveOptions())
+    assert PROBLEM.bound(instance) <= best <= found and engine.objective == engine.bound == best
+
+
+def test_the_model_has_every_schedule_and_the_figure_is_drawn(tmp_path):
+    instance = generate(1)
+    values = PROBLEM.model(instance, tighten=False).assign(listed(instance, seed=0))
+    assert len(values) == 2 * 5 + 1
+    PROBLEM.workload().figure()(instance, {"machine": [0, 1, 0, 1, 0]}).savefig(tmp_path / "figure.svg")
+    assert (tmp_path / "figure.svg").stat().st_size > 1000
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_the_guarantee_holds(seed):
+    instance = generate(seed)
+    best = run_method(PROBLEM, instance, "exhaustive", SolveOptions()).objective
+    found = run_method(PROBLEM, instance, "list", SolveOptions()).objective
+    assert GUARANTEE.on(Case(instance, found, {}, best, best)).verdict == "held"
 """
 _ENTRIES = {
     "heuristic": ("schedgap.methods", '"rar-ddls/NAME" = "NAME:NAME"', _HEURISTIC, _HEURISTIC_TEST),

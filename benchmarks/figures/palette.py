@@ -5,6 +5,8 @@ from __future__ import annotations
 PALETTE = ("#56B4E9", "#E69F00", "#009E73", "#F0E442", "#CC79A7", "#0072B2", "#D55E00", "#999999")
 """The colour-blind safe palette of Okabe and Ito, black left out."""
 INK = "#222222"
+DARK, LIGHT = "#212121", "#fefefe"
+"""Letters on a coloured block: INK on paper turns light where a page is dark, these stay."""
 FAINT = "#d0d0d0"
 GRID = "#e6e6e6"
 MARK = "#B2182B"

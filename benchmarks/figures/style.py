@@ -4,20 +4,22 @@ from __future__ import annotations
 
 import io
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
+from functools import partial
 from pathlib import Path
 from typing import cast
 
 import matplotlib
+from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.axis import Axis
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure, SubFigure
 from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormatter
 
-from schedgap.benchmarks.figures.palette import INK, PALETTE
+from schedgap.benchmarks.figures.palette import DARK, INK, LIGHT, PALETTE
 from schedgap.formulations.common.errors import InputError
 from schedgap.formulations.common.files import write_bytes
 
@@ -26,6 +28,8 @@ matplotlib.rcParams["text.parse_math"] = False  # names may have dollar signs
 LARGEST = 400
 """Inches of a picture: at 150 dots each what raster formats can hold."""
 FORMATS = (".svg", ".png", ".pdf")
+_HOVER, _APART = "hover:", "\u2063"
+"""What marks an artist with titles, and stands between them."""
 
 
 Colour = tuple[float, float, float]
@@ -84,7 +88,29 @@ def job_colour(position: int) -> Colour:
 def ink_on(colour: Colour) -> str:
     """Black or white, whichever can be read on `colour` (relative luminance)."""
     red, green, blue = (c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in colour)
-    return INK if 0.2126 * red + 0.7152 * green + 0.0722 * blue > 0.22 else "white"
+    return DARK if 0.2126 * red + 0.7152 * green + 0.0722 * blue > 0.22 else LIGHT
+
+
+def hover(artist: Artist, titles: Sequence[str]) -> None:
+    """What a browser shows of an SVG when the pointer rests on the artist: a line for it, or for each of its dots."""
+    if titles:
+        artist.set_gid(_HOVER + _APART.join(titles))
+
+
+def _titled(svg: str) -> str:
+    """The SVG with the titles in it that :func:`hover` gave."""
+    first, *parts = svg.split(f'<g id="{_HOVER}')
+    found = [first]
+    for part in parts:
+        words, rest = part.split('">', 1)
+        titles = [f"<title>{words}</title>" for words in words.split(_APART)]
+        if len(titles) == 1:
+            found.append(f"<g>{titles[0]}{rest}")
+        else:
+            dots = iter(titles)
+            fill = partial(re.sub, r"<use ([^>]*)/>", lambda dot, dots=dots: f"<use {dot[1]}>{next(dots)}</use>")
+            found.append(f"<g>{fill(rest, count=len(titles))}")
+    return "".join(found)
 
 
 def plain_axes(axes: Axes) -> None:
@@ -122,7 +148,7 @@ def as_svg(figure: Figure) -> str:
         figure.savefig(buffer, format="svg", metadata=dict.fromkeys(("Date", "Creator", "Format", "Type")))
     text = buffer.getvalue()[buffer.getvalue().index("<svg") :]
     # Of lengths in points two decimals are seen; what stands between the tags is text, with numbers of its own
-    return re.sub(r"<[^>]*>", lambda tag: re.sub(r"(\d+\.\d\d)\d+", r"\1", tag[0]), text)
+    return re.sub(r"<[^>]*>", lambda tag: re.sub(r"(\d+\.\d\d)\d+", r"\1", tag[0]), _titled(text))
 
 
 def save(figure: Figure, path: str | Path) -> None:
@@ -141,4 +167,5 @@ def save(figure: Figure, path: str | Path) -> None:
     drawn = io.BytesIO()
     with matplotlib.rc_context({"svg.hashsalt": "schedgap"}):
         figure.savefig(drawn, dpi=150, metadata=metadata, format=ending[1:])
-    write_bytes(target, drawn.getvalue())
+    content = drawn.getvalue()
+    write_bytes(target, _titled(content.decode()).encode() if ending == ".svg" else content)

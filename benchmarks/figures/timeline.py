@@ -10,7 +10,7 @@ from matplotlib.collections import PolyCollection
 from matplotlib.patches import Rectangle
 
 from schedgap.benchmarks.figures.palette import INK
-from schedgap.benchmarks.figures.style import Colour, ink_on, job_colour, new_figure, plain_axes, whole_numbers
+from schedgap.benchmarks.figures.style import Colour, hover, ink_on, job_colour, new_figure, plain_axes, whole_numbers
 
 WIDTH = 10.0
 """Inches of every chart."""
@@ -67,6 +67,7 @@ class Timeline:
         below: float = 0.95,
     ) -> None:
         self.row = row
+        self.unit = unit
         self.height = rows * row + above + below
         self.figure = new_figure(WIDTH, self.height)
         inner = WIDTH - left - BESIDE
@@ -87,11 +88,20 @@ class Timeline:
         colour = job_colour(job)
         corner, width, height = (begin, low), end - begin, high - low
         hatch: dict[str, Any] = {"hatch": "//", "edgecolor": HATCH} if hatched else {"edgecolor": "none"}
-        self.axes.add_patch(Rectangle(corner, width, height, facecolor=colour, linewidth=0, zorder=2, **hatch))
+        block = Rectangle(corner, width, height, facecolor=colour, linewidth=0, zorder=2, **hatch)
+        self.axes.add_patch(block)
         line = 0.3 if self.row <= NARROW else 1.0 if hatched else 0.6
         frame = Rectangle(corner, width, height, facecolor="none", edgecolor=EDGE, linewidth=line, zorder=2.1)
         self.axes.add_patch(frame)
+        if name:
+            hover(block, [self._told(name, begin, end)])
         self.name(name, box, colour, hatched=hatched, largest=largest)
+
+    def _told(self, name: str, begin: float, end: float) -> str:
+        """A block in words, for who points at it."""
+        if self.unit == "slot":  # a slot is drawn around its number
+            return f"{name}: slots {begin + 0.5:g} to {end - 0.5:g}"
+        return f"{name}: {begin:g} to {end:g} {self.unit}"
 
     def name(self, name: str, box: Box, colour: Colour, *, hatched: bool = False, largest: float = 9.0) -> None:
         """A name in the middle of a block of this colour, as large as there is room; none that could not be read."""

@@ -9,7 +9,6 @@ from schedgap.catalogue.problem import Problem
 from schedgap.catalogue.workload import Drawing, Preset, Workload
 from schedgap.formulations.common.errors import InputError, near
 from schedgap.formulations.common.instance import Instance
-from schedgap.formulations.common.options import keywords, parse_settings
 
 
 def workload_of(problem: Problem) -> Workload:
@@ -77,5 +76,4 @@ def make_instance(
     preset = find_preset(problem, preset_id)
     if seed < 0:
         raise InputError(f"seed: must be at least 0, got {seed}")
-    chosen = {**preset.settings, **parse_settings(preset.options, settings or {}, f"preset {preset.id}")}
-    return preset.generator(seed, **keywords(chosen))
+    return preset.make(seed, settings or {})

@@ -15,7 +15,7 @@ from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
 from schedgap.benchmarks.anytime import curve_of, horizon, mean_descent
 from schedgap.benchmarks.figures.palette import GRID, INK, MARK, PALETTE
-from schedgap.benchmarks.figures.style import new_figure, plain_axes, whole_numbers
+from schedgap.benchmarks.figures.style import hover, new_figure, plain_axes, whole_numbers
 from schedgap.benchmarks.report.aggregate import Block, Claim, blocks, claims, headline
 from schedgap.benchmarks.text import number, seconds
 from schedgap.catalogue.problem import Problem
@@ -95,12 +95,14 @@ def _draw_ratios(axes: Axes, y: int, mine: pd.DataFrame, largest: float, hue: st
         xs, ys = [], []
         if (values == math.inf).any():  # beyond every ratio: an arrow at the end, no dot
             axes.plot([largest], [y - 0.05], ">", color=hue, markersize=7, markeredgecolor=INK, clip_on=False)
-        for value in sorted(values[values < math.inf]):
+        told: list[str] = []
+        for place, value in values[values < math.inf].sort_values().items():
+            told.append(f"{mine.instance[place] or mine.batch[place]}: ratio {value:.4g}")
             key = round(value, 3)
             k = seen[key] = seen.get(key, -1) + 1
             xs.append(value)
             ys.append(y - 0.05 + min(0.2, 0.035 * ((k + 1) // 2)) * (1 if k % 2 else -1))
-        axes.plot(
+        (dots,) = axes.plot(
             xs,
             ys,
             linestyle="",
@@ -112,6 +114,7 @@ def _draw_ratios(axes: Axes, y: int, mine: pd.DataFrame, largest: float, hue: st
             alpha=0.85,
             zorder=3,
         )
+        hover(dots, told)
     # Never a mean of both kinds: of those to the optimum, where there are any. None over survivors only.
     first = next(values for values in drawn if len(values))
     mean = math.fsum(first) / len(first)

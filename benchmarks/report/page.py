@@ -15,6 +15,7 @@ from jinja2 import Environment, FileSystemLoader
 from markupsafe import Markup
 from matplotlib.figure import Figure
 
+from schedgap.benchmarks.figures.palette import FAINT, GRID, INK
 from schedgap.benchmarks.figures.style import as_svg
 from schedgap.formulations.common.instance import Json
 
@@ -60,6 +61,17 @@ def pack_figures(page: str) -> str:
     return left.replace("</main>", f'</main>\n<script type="application/gzip" id="figures">{packed(drawn)}</script>', 1)
 
 
+PAPER = {"#ffffff": "--paper", INK: "--ink", GRID: "--line", FAINT: "--line", "#f7f7f7": "--tint"}
+"""Colours of paper and ink, which follow the page; those of methods and jobs are the same in light and dark."""
+
+
+def _on_paper(svg: str) -> str:
+    """The figure on the page's own paper: white fills, ink and faint lines take the page's colours."""
+    pattern = rf"(fill|stroke): ({'|'.join(PAPER)})\b"
+    kept = {"stroke: #ffffff"}  # lines between blocks
+    return re.sub(pattern, lambda one: one[0] if one[0] in kept else f"{one[1]}: var({PAPER[one[2]]})", svg)
+
+
 @dataclass(frozen=True)
 class Picture:
     """A figure on a page.
@@ -79,7 +91,7 @@ def picture(figure: Figure, caption: str) -> Picture:
     svg = as_svg(figure)
     if len(svg) <= HEAVY:
         label = Markup('<svg role="img" aria-label="{}" ').format(caption)
-        return Picture(Markup(svg.replace("<svg ", label, 1)), caption)
+        return Picture(Markup(_on_paper(svg).replace("<svg ", label, 1)), caption)
     buffer = io.BytesIO()
     figure.savefig(buffer, format="png", dpi=150, metadata={"Software": None})
     data = base64.b64encode(buffer.getvalue()).decode("ascii")

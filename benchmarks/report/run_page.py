@@ -155,7 +155,7 @@ def _headline(analysis: Analysis, every: pd.DataFrame) -> str:
         one = worst[~nothing].sort_values("ratio").iloc[-1]
         text += f"; furthest from an optimum here: {one.label} on {one.problem}, ratio {significant(one.ratio)}"
     if nothing.any():
-        text += f"; runs that earned nothing of something: {nothing.sum()}"
+        text += f"; runs that earned nothing where something could be earned: {nothing.sum()}"
     return text + (f"; {len(analysis.disagreements)} disagreements" if analysis.disagreements else "") + "."
 
 

@@ -43,6 +43,7 @@ class Column:
     width : characters of text after which a cell goes on in the next line
     count : of what is seldom there: a column of zeros is as good as empty
     heading : in text no column, but a line above the rows that share it
+    plain : the title on a page, in plain words; as in text where empty
     """
 
     title: str
@@ -52,6 +53,11 @@ class Column:
     width: int = LABEL
     count: bool = False
     heading: bool = False
+    plain: str = ""
+
+    def shown(self, page: bool) -> str:
+        """Its title on a page, or in text."""
+        return self.plain or self.title if page else self.title
 
 
 @dataclass(frozen=True)
@@ -105,16 +111,18 @@ class Sheet:
         line = "; ".join(words).replace("; ", ": ", 1)
         return "\n".join(textwrap.wrap(line, width, subsequent_indent="  ")) if line else ""
 
-    def page(self) -> tuple[list[str], list[list[str]], str]:
-        """Titles, cells and alignments of the columns that a page shows."""
+    def page(self) -> tuple[list[str], list[list[str]], str, list[str]]:
+        """Titles, cells, alignments and meanings of the columns that a page shows."""
         kept = self._kept(page=True)
         right = "".join("r" if self.columns[i].right else "l" for i in kept)
-        return [self.columns[i].title for i in kept], [[row[i] for i in kept] for row in self.rows], right
+        shown = [self.columns[i] for i in kept]
+        cells = [[row[i] for i in kept] for row in self.rows]
+        return [one.shown(page=True) for one in shown], cells, right, [one.meaning for one in shown]
 
     def below(self, page: bool) -> list[str]:
         """The sentences under it: what its columns mean, then the notes."""
         told = [self.columns[i] for i in self._kept(page)]
-        legend = "; ".join(f"{column.title}: {column.meaning}" for column in told if column.meaning)
+        legend = "; ".join(f"{column.shown(page)}: {column.meaning}" for column in told if column.meaning)
         return [line for line in (legend and f"{legend}.", *self.notes) if line]
 
 

@@ -9,6 +9,7 @@ from dataclasses import replace
 import pandas as pd
 
 from schedgap.benchmarks.anytime import PRIMAL_INTEGRAL
+from schedgap.benchmarks.judging.judge import evaluate
 from schedgap.benchmarks.judging.verdicts import FOLDER
 from schedgap.benchmarks.library import worst_instances
 from schedgap.benchmarks.report.aggregate import (
@@ -25,8 +26,14 @@ from schedgap.benchmarks.report.aggregate import (
 from schedgap.benchmarks.report.analysis import Analysis
 from schedgap.benchmarks.report.sheet import Column, Marked, Sheet
 from schedgap.benchmarks.text import nearest, percent, seconds, significant, span
+from schedgap.catalogue.method import full_settings
 from schedgap.catalogue.problem import Problem
+from schedgap.catalogue.registry import find_method, parse_instance
+from schedgap.catalogue.run import run_method
+from schedgap.heuristics.common.guarantee import Case, Guarantee
+from schedgap.solvers.result import SolveOptions
 
+ZERO = "on how many it earned nothing of something: no ratio, and in no mean"
 CLOCK = "every worker runs a method once before its clock starts, so times hold no compilation and no import"
 _TARGETS = {
     "optimum": "Ratio to the proven optimum",
@@ -65,12 +72,16 @@ def _ratio_sheet(block: Block, problem: str, several: bool) -> Sheet:
     columns = (
         Column("heuristic", right=False),
         Column("solved", f"on how many of the {count} it found a schedule"),
-        Column("none", "on how many it found nothing, or was cut by a limit", count=True),
-        Column("zero", "on how many it earned nothing of something: no ratio, and in no mean", count=True),
-        Column(f"mean{to}"),
-        Column(f"worst{to}", f"the largest ratio on what it solved{_means(rows, 'zero')}"),
+        Column("none", "on how many it found nothing, or was cut by a limit", count=True, plain="found nothing"),
+        Column("zero", ZERO, count=True, plain="earned nothing"),
+        Column(f"mean{to}", plain=f"mean ratio{to}"),
+        Column(f"worst{to}", f"the largest ratio on what it solved{_means(rows, 'zero')}", plain=f"worst ratio{to}"),
         *(Column(f"<= {factor:g}{of}", shares if factor == WITHIN[0] else "") for factor in WITHIN),
-        Column("known", f"the largest ratio to an optimum that any hunt found, default options{_means(rows, 'inf')}"),
+        Column(
+            "known",
+            f"the largest ratio to an optimum that any hunt found, default options{_means(rows, 'inf')}",
+            plain="worst ratio ever found",
+        ),
     )
     notes = (
         f"Means are over the {len(common)} of {count} instances on which all that solved any have a finite ratio.",
@@ -94,6 +105,19 @@ def worst_known(problem: str, label: str) -> str:
     return "-" if one is None else significant(one.ratio)
 
 
+def bound_there(problem: Problem, label: str, claim: Guarantee) -> float | None:
+    """What a claim allows on the worst instance known for a heuristic, which runs on it once more."""
+    one = worst_instances().get((problem.id, label))
+    if one is None:
+        return None
+    method = find_method(problem, one.method)
+    _, instance = parse_instance(one.data, one.file)
+    result = run_method(problem, instance, method, SolveOptions(seed=one.seed), dict(one.options))
+    optimum = one.data["reference_hunt"]["optimum"]
+    case = Case(instance, result.objective, result.info, optimum, optimum, full_settings(method, one.options))
+    return evaluate(claim, case).ratio_bound
+
+
 def answer_sheet(analysis: Analysis) -> Sheet:
     """The answer of a run, a row a heuristic: how far from the best it is, and whether what its paper proves holds.
 
@@ -112,7 +136,7 @@ def answer_sheet(analysis: Analysis) -> Sheet:
         compared = [block for block in blocks(runs) if block.to in ("optimum", "bound")]
         answers = []
         for name in (kept if len(kept) else named[named.method.isin(named.method.head(1))]).label:
-            cells, claim = _answer(problem.id, name, compared, found)
+            cells, claim = _answer(problem, name, compared, found)
             answers.append([problem.id, *cells])
             named_claims += [f"{claim.guarantee.id} ({claim.guarantee.method})"] if claim is not None else []
         groups = list(dict.fromkeys(tuple(row[-2:]) for row in answers))
@@ -120,14 +144,38 @@ def answer_sheet(analysis: Analysis) -> Sheet:
     columns = (
         Column("problem", right=False, heading=True),
         Column("heuristic", right=False),
-        Column("mean", "mean ratio, 1 is optimal, over instances on which all beside it that solved any have one"),
-        Column("over", "how many these are, of its instances on which that ratio can be known"),
-        Column("none", "on how many of them it found nothing, or was cut by a limit", count=True),
-        Column("zero", "on how many it earned nothing of something: no ratio, and in no mean", count=True),
-        Column("worst", f"the largest ratio on what it solved{_means(rows, 'zero')}"),
-        Column("worst known", f"the largest ratio that any hunt found, with default options{_means(rows, 'inf')}"),
-        Column("proven bound", "what is proven of the ratio, and not refuted; on n of m: the other runs have none"),
+        Column(
+            "mean",
+            "mean ratio, 1 is optimal, over instances on which all beside it that solved any have one",
+            plain="mean ratio",
+        ),
+        Column(
+            "over",
+            "how many these are, of its instances on which that ratio can be known",
+            plain="instances compared",
+        ),
+        Column(
+            "none", "on how many of them it found nothing, or was cut by a limit", count=True, plain="found nothing"
+        ),
+        Column("zero", ZERO, count=True, plain="earned nothing"),
+        Column("worst", f"the largest ratio on what it solved{_means(rows, 'zero')}", plain="worst ratio here"),
+        Column(
+            "proven bound",
+            "what is proven of the ratio, and not refuted; on n of m: the other runs have none",
+            plain="bound proven for these instances",
+        ),
         Column("paper's claim", "what the ledger says of the paper's own bound on the ratio", right=False),
+        Column(
+            "worst known",
+            f"the largest ratio that any hunt found, on any instance, with default options{_means(rows, 'inf')}",
+            plain="worst ratio ever found",
+        ),
+        Column(
+            "bound there",
+            "what is proven of the ratio on that instance",
+            page=True,
+            plain="bound proven for that instance",
+        ),
         Column("instances", "groups of them; methods of other groups are not compared", right=False, heading=True),
         Column("ratio to", "the proven optimum, or a bound on it", right=False, heading=True),
     )
@@ -135,7 +183,7 @@ def answer_sheet(analysis: Analysis) -> Sheet:
     return Sheet("The answer", columns, rows, notes)
 
 
-def _answer(problem: str, name: str, compared: list[Block], found: list[Claim]) -> tuple[list[str], Claim | None]:
+def _answer(problem: Problem, name: str, compared: list[Block], found: list[Claim]) -> tuple[list[str], Claim | None]:
     mine = [block for block in compared if name in block.labels]
     to = "optimum" if any(block.to == "optimum" for block in mine) else "bound"
     places = [(block, block.labels.index(name)) for block in mine if block.to == to]
@@ -153,9 +201,10 @@ def _answer(problem: str, name: str, compared: list[Block], found: list[Claim]) 
         str(int(every.isna().sum())),
         str(int((every == math.inf).sum())),
         _worst(every.max()),
-        worst_known(problem, name),
         "-" if holds is None else " on ".join(filter(None, (span(holds.least, holds.most), holds.applied))),
         own.ledger.words if own is not None else "-",
+        worst_known(problem.id, name),
+        "-" if holds is None else significant(bound_there(problem, name, holds.guarantee)),
         ", ".join(dict.fromkeys(batch for block, _ in places for batch in block.batches)),
         to if every.notna().any() else "-",
     ]
@@ -186,9 +235,15 @@ def claim_sheets(runs: pd.DataFrame) -> list[Sheet]:
     columns = (
         Column("heuristic", right=False),
         Column("claim", right=False, width=26),
-        Column("bound", "values that the claim's bound on the ratio takes on these instances"),
-        Column("left/right", "the claim where it is nearest to failing, 1 is tight and more refutes it"),
-        Column("on", "the instance where that is", right=False, page=True),
+        Column(
+            "bound", "values that the claim's bound on the ratio takes on these instances", plain="bound on the ratio"
+        ),
+        Column(
+            "left/right",
+            "the claim where it is nearest to failing, 1 is tight and more refutes it",
+            plain="share of the bound used",
+        ),
+        Column("on", "the instance where that is", right=False, page=True, plain="most on instance"),
         Column("these runs", "a run can refute a claim; one that does not has not proven it", right=False),
         Column("ledger", "what verify found on all its instances", right=False),
     )

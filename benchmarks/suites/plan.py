@@ -17,7 +17,7 @@ from schedgap.catalogue.registry import all_problems, find_method, parse_instanc
 from schedgap.catalogue.workload import Batch
 from schedgap.formulations.common.errors import InputError, near
 from schedgap.formulations.common.instance import Instance, Json, read_json
-from schedgap.formulations.common.options import keywords, parse_settings
+from schedgap.formulations.common.options import parse_settings
 
 SUITES: Mapping[str, str] = {
     "quick": "instances solved to proven optimality, engines cross-checked, every heuristic compared",
@@ -195,14 +195,12 @@ def _of_file(path: str, problems: Sequence[Problem] | None, sweep: _Sweep) -> li
 def _batch(batch: Batch, problem: Problem, sweep: _Sweep) -> list[Item]:
     """Every method of a batch on each of its instances."""
     preset = find_preset(problem, batch.preset)
-    given = parse_settings(preset.options, batch.settings, f"preset {preset.id}")
-    settings = keywords({**preset.settings, **given})
     runs = _methods(batch, problem, None if sweep.methods is None else sweep.methods[problem.id])
     group = batch.group or batch.preset
     items: list[Item] = []
     for k in range(max(1, round(batch.count * sweep.scale))):
         seed = sweep.seed * SEED_STRIDE + batch.first + k
-        items += _on_instance(batch, group, problem, preset.generator(seed, **settings), seed, runs, sweep)
+        items += _on_instance(batch, group, problem, preset.make(seed, batch.settings), seed, runs, sweep)
     return items
 
 

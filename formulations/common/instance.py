@@ -383,9 +383,9 @@ def _first_error(error: ValidationError) -> str:
         text = f"{where}: {words[0].lower()}{words[1:]}, got {_shown(first['input'])}"
     more = len(errors) - 1
     absent = [e["loc"] for e in errors if e["type"] == "missing"]
-    if 1 < len(absent) == len(errors) <= 12:
-        rest = ", ".join(map(location, absent[1:]))
-        return f"{text}, and so are {rest}"
+    if kind == "missing" and 1 < len(absent) <= 40:
+        text += ", and so are " + ", ".join(map(location, absent[1:]))
+        more -= len(absent) - 1
     return text + (f" (and {more} more)" if more else "")
 
 

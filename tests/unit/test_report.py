@@ -7,16 +7,13 @@ import csv
 import gzip
 import itertools
 import json
-import shutil
-import subprocess
 import sys
-import threading
-import warnings
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 
 import pytest
+from support.browser import BROWSER, opened
 from support.toy import toy
 
 from schedgap.benchmarks.figures.style import new_figure, save, whole_numbers
@@ -129,7 +126,7 @@ def test_the_report_can_be_written_again_from_the_store(run: Run) -> None:
     assert write_report(run.folder, problems=[toy("raising", "too-good")]).read_text() == before
 
 
-PROBE = """<script>
+SCRIPT = """(() => {
 const seen = {}, tables = [...document.querySelectorAll("table")];
 const first = (table) => [...table.tBodies[0].rows].map((row) => row.cells[0].textContent);
 const table = tables.find((one) => new Set(first(one)).size > 2 && first(one).length === new Set(first(one)).size);
@@ -144,42 +141,36 @@ const left = (words) => { long.value = words; long.dispatchEvent(new Event("inpu
 seen.filtered = [left("no such row"), left(rows[0].cells[0].textContent), left("")];
 seen.closed = document.querySelectorAll("details.problem:not([open])").length;
 seen.wide = document.documentElement.scrollWidth <= innerWidth;
+seen.heads = [...document.querySelectorAll("th[data-told]")].map((head) => head.title);
 HTMLAnchorElement.prototype.click = () => undefined;  // nothing is saved to a disk
-setTimeout(() => {
+return new Promise((done) => setTimeout(() => {
   const click = new MouseEvent("click", {bubbles: true, cancelable: true});
   document.querySelector('a[href^="instances/"]').dispatchEvent(click);
   seen.saved = document.documentElement.dataset.saved;
   seen.figures = [document.querySelectorAll("figure svg").length, document.querySelectorAll("[data-figure]").length];
-  document.body.replaceChildren(JSON.stringify(seen)); }, 300);
-</script>"""
+  seen.titles = [...document.querySelectorAll("figure svg title")].map((title) => title.textContent);
+  const paper = document.querySelector("figure svg path[style*='--paper']");
+  seen.paper = getComputedStyle(paper).fill;
+  done(seen); }, 300));
+})()"""
 
 
+@pytest.mark.skipif(BROWSER is None, reason="no Chromium: the report is not opened in a browser")
 def test_the_report_works_in_a_browser(run: Run, tmp_path: Path) -> None:
-    browser = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
-    if browser is None:
-        warnings.warn("no Chromium: the report is not opened in a browser", stacklevel=2)
-        return
     assert run.report is not None
     page = tmp_path / "alone.html"  # without the instances beside it
-    page.write_text(run.report.read_text().replace("</body>", f"{PROBE}</body>"))
-    switches = ["--headless", "--no-sandbox", "--disable-gpu", "--virtual-time-budget=5000", "--window-size=390,800"]
-    profile = f"--user-data-dir={tmp_path / 'profile'}"
-    command = [browser, *switches, profile, "--dump-dom", page.as_uri()]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as opened:
-        alarm = threading.Timer(300, opened.kill)
-        alarm.start()
-        assert opened.stdout is not None
-        shown = ""
-        while "</html>" not in shown and (line := opened.stdout.readline()):
-            shown += line
-        alarm.cancel()
-        opened.kill()  # some versions do not end by themselves
-    seen = json.loads(shown.split("<body", 1)[1].split(">", 1)[1].split("</body>", 1)[0])
+    page.write_text(run.report.read_text())
+    with opened(page.as_uri(), tmp_path / "profile", width=390, dark=True) as tab:
+        seen = tab.run(SCRIPT)
+        assert not tab.errors
     assert seen["up"] == sorted(seen["up"]) == seen["down"][::-1] and len(set(seen["up"])) > 1
     assert seen["filtered"][0] == 0 < seen["filtered"][1] < seen["filtered"][2]
     assert seen["figures"][0] >= 4 and seen["figures"][1] == 0
     assert seen["closed"] == 0 and seen["wide"]
     assert seen["saved"].split()[0].endswith(".json") and int(seen["saved"].split()[1]) > 50
+    assert any("the largest ratio on what it solved" in head and "A click sorts" in head for head in seen["heads"])
+    assert any(": ratio 1" in title for title in seen["titles"])
+    assert seen["paper"] == "rgb(13, 17, 23)"  # figures are drawn on the page's own paper
 
 
 def test_instances_of_the_report_are_files(run: Run) -> None:

@@ -13,7 +13,7 @@
     if (rows.length < 2 || !table.tHead) continue;
     [...table.tHead.rows[0].cells].forEach((head, column) => {
       head.classList.add("sorts");
-      head.title = "sort";
+      head.title = [head.title, "A click sorts."].filter(Boolean).join(". ");
       head.addEventListener("click", () => {
         const down = head.getAttribute("aria-sort") === "ascending";
         for (const other of table.tHead.rows[0].cells) other.removeAttribute("aria-sort");
