@@ -12,8 +12,8 @@ from schedgap.formulations.common.options import Option, keywords, options_of, p
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-LONGEST_NAME = 200
-"""Letters of an instance's name."""
+LONGEST_NAME, MOST_WORDS = 200, 3
+"""Letters of an instance's name, and settings that it spells out."""
 Generator: TypeAlias = Callable[..., Instance]
 """``f(seed, **settings) -> Instance``"""
 Trial: TypeAlias = tuple[Instance, Mapping[str, Json]]
@@ -56,6 +56,7 @@ class Preset:
         instance = self.generator(seed, **keywords({**self.settings, **given}))
         others = {name: value for name, value in given.items() if value != self.options[name].default}
         words = [name if value is True else f"{name}-{value}" for name, value in others.items()]
+        words = words if len(words) <= MOST_WORDS else [f"{len(words)}-settings"]
         name = "-".join([instance.name, *words])[:LONGEST_NAME] if instance.name else ""
         return instance.model_copy(update={"name": name}) if words and name.isprintable() else instance
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from schedgap.building import instance
 from schedgap.certifying import certify
 from schedgap.checking import audit, check, judge
 from schedgap.claims import (
@@ -21,6 +20,7 @@ from schedgap.instances import (
     from_networkx,
     generate,
     import_trace,
+    instance,
     load,
     methods,
     model,

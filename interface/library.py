@@ -194,10 +194,7 @@ def library_solve(
     if wrong is not None:
         raise InputError(f"library: {wrong} is not of {problem}")
     wanted = [method] if method is None or isinstance(method, str) else list(method)
-    for one in {entry.problem.id: entry.problem for entry in chosen}.values():
-        for name in wanted:
-            if name is not None:
-                find_method(one, name)
+    _known(chosen, [name for name in wanted if name is not None])
     if out is not None:
         check_folder(Path(out))
         Path(out).mkdir(parents=True, exist_ok=True)
@@ -211,6 +208,12 @@ def library_solve(
         if _interrupted(runs):
             break
     return runs
+
+
+def _known(chosen: Sequence[Entry], methods: Sequence[str]) -> None:
+    """That every problem has these methods, before anything runs."""
+    for one, name in product({entry.problem.id: entry.problem for entry in chosen}.values(), methods):
+        find_method(one, name)
 
 
 def _interrupted(runs: Sequence[Run]) -> bool:

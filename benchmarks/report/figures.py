@@ -96,8 +96,9 @@ def _draw_ratios(axes: Axes, y: int, mine: pd.DataFrame, largest: float, hue: st
         if (values == math.inf).any():  # beyond every ratio: an arrow at the end, no dot
             axes.plot([largest], [y - 0.05], ">", color=hue, markersize=7, markeredgecolor=INK, clip_on=False)
         told: list[str] = []
-        for place, value in values[values < math.inf].sort_values().items():
-            told.append(f"{mine.instance[place] or mine.batch[place]}: ratio {value:.4g}")
+        finite = mine.assign(drawn=values)[["instance", "batch", "drawn"]].sort_values("drawn")
+        for name, group, value in finite[finite.drawn < math.inf].itertuples(index=False):
+            told.append(f"{name or group}: ratio {value:.4g}")
             key = round(value, 3)
             k = seen[key] = seen.get(key, -1) + 1
             xs.append(value)

@@ -23,7 +23,7 @@ PLACEHOLDER = re.compile(r"\[[A-Z-]|\w\|\w|\b(NAME|FILE|FORMAT|PROBLEM|SERVERS|F
 """A synopsis is no command."""
 LONG = {"bench", "verify", "hunt", "library", "audit"}
 """They take minutes on what the pages name; tests of their own run them on less."""
-ELSEWHERE = {"--claims", "slurm", "--frozen", "--online"}
+ELSEWHERE = {"--claims", "slurm", "--frozen", "--online", "--ratios", "cp,one-by-one", "enumeration"}
 """They need more than lies on the desk; tests of their own run them (test_cli_frozen, test_cli_online and others)."""
 OWN = (ROOT / "docs" / "extending-heuristic.md").read_text(encoding="utf-8").split("```python\n")[1].split("```")[0]
 CSV = "JobID,num_gpu,run_s,submit\n" + "".join(f"j{k},{1 + k % 4},{100 + 10 * k},{5 * k}\n" for k in range(8))

@@ -381,7 +381,7 @@ def test_text_helpers() -> None:
 
 def test_the_worst_ratio_known_stands_beside_the_bounds(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     worst = Worst("toy", "list", "toy--list.json", {}, {}, 0, 1.75)
-    monkeypatch.setattr("schedgap.benchmarks.report.sheets.known", lambda: {("toy", "list"): worst})
+    monkeypatch.setattr("schedgap.benchmarks.report.sheets.worst_instances", lambda: {("toy", "list"): worst})
     runs = analyse(_rows(), folder, [_problem()]).runs
     lines = ratio_sheets(runs)[0].text().splitlines()
     assert lines[1].split()[-1] == "known"
