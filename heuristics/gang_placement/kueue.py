@@ -1,11 +1,13 @@
 """Kueue's topology-aware scheduling: BestFit, LeastFreeCapacity and MostFreeCapacity.
 
-Source: Kueue, KEP-2724 "Topology Aware Scheduling". Each group of pods is assigned by itself: the level is the required
-or preferred one (the whole cluster where neither is given), domains are counted by the pods that they hold. At the
-level, BestFit takes the domain with the fewest pods that holds all; where none does, a required level fails, and a
-preferred one goes up, at the widest level to several domains, the largest first. Below, the same among the children of
-what was chosen. Groups are assigned one after another, and must share a domain of a required level: the first group
-chooses it.
+Source: Kueue, KEP-2724 "Topology Aware Scheduling", and the cases of its TestFindTopologyAssignments (what hosts of
+equal capacity are tried first). Each group of pods is assigned by itself: the level is the required or preferred one,
+domains are counted by the pods that they hold. At the level, BestFit takes the domain with the fewest pods that holds
+all; where none does, a required level fails, and a preferred one goes up, at the widest level to several domains, the
+largest first. Below, the same among the children of what was chosen. Where there is no level, nodes of the whole
+cluster are chosen; Kueue takes LeastFreeCapacity there since v0.15, whatever it does elsewhere. Domains that hold
+equally many come by name. Groups are assigned one after another, and must share a domain of a required level: the first
+chooses it. (Kueue counts a leader and its workers together before it chooses.)
 """
 
 from __future__ import annotations
@@ -46,9 +48,13 @@ class _Assignment:
         found = [path for path in self.count if len(path) == depth]
         return found if parents is None else [path for path in found if path[:-1] in parents]
 
+    def _holding(self, level: int, wanted: int) -> list[Domain]:
+        return [path for path in self.at(level) if self.count[path] >= wanted]
+
     def choose(self, domains: Sequence[Domain], wanted: int) -> list[tuple[Domain, int]] | None:
         """Domains that together hold all, with the pods of each; None where they do not."""
-        order = sorted(domains, key=lambda path: self.count[path], reverse=self.profile != "least")
+        turn = 1 if self.profile == "least" else -1
+        order = sorted(domains, key=lambda path: (turn * self.count[path], path))
         if self.profile == "least":
             single = [path for path in order if self.count[path] >= wanted]
             order = single[:1] or order
@@ -67,15 +73,14 @@ class _Assignment:
 
     def run(self, level: int, wanted: int, required: bool) -> list[tuple[int, int]] | None:
         """(node, pods) of all pods; None where they do not fit."""
-        while True:
-            domains = self.at(level)
-            if level == 0 or any(self.count[path] >= wanted for path in domains):
-                holding = [path for path in domains if self.count[path] >= wanted]
-                chosen = self.choose(holding, wanted) if holding else None
-                break
-            if required:
-                return None
-            level -= 1
+        if not level:  # hosts of the whole cluster
+            level, holding = self.deepest, self.at(self.deepest)
+        else:
+            holding = self._holding(level, wanted)
+            while level and not holding and not required:
+                level -= 1
+                holding = self._holding(level, wanted)
+        chosen = self.choose(holding, wanted)
         if chosen is None:
             return None
         while level < self.deepest:
@@ -96,7 +101,7 @@ class _Assignment:
 def _placing(profile: Profile, cluster: Cluster, gang: Gang, number: int) -> list[Pod] | None:
     instance = cluster.instance
     required = instance.depth(gang.required)
-    level = required or instance.depth(gang.preferred) or 0
+    level = required or instance.depth(gang.preferred)
     pods: list[Pod] = []
     inside: Domain = ()
     for k, count in prefix(gang, number):

@@ -7,7 +7,7 @@ first, larger ones before smaller ones; nodes of equal score in the order of the
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from schedgap.formulations.gang_placement.instance import Gang, GangPlacementInstance, Shape
 from schedgap.heuristics.common.run import HeuristicRun
@@ -99,6 +99,15 @@ def _spread(strict: bool) -> Callable[[Cluster, Gang, int, Sequence[int]], list[
         return pods
 
     return place
+
+
+STRATEGIES: Mapping[str, Callable[[Cluster, Gang, int, Sequence[int]], list[Pod] | None]] = {
+    "STRICT_PACK": _strict_pack,
+    "PACK": _pack,
+    "STRICT_SPREAD": _spread(strict=True),
+    "SPREAD": _spread(strict=False),
+}
+"""By Ray's name: places the first pods of a gang on some of the nodes, the first of them where scores are equal."""
 
 
 def _inside(place: Callable[[Cluster, Gang, int, Sequence[int]], list[Pod] | None]) -> Place:

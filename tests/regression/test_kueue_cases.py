@@ -1,0 +1,76 @@
+"""Kueue's own cases of topology-aware placement, restated as instances: what its tests expect, and what is possible."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from schedgap.catalogue.registry import find_problem
+from schedgap.catalogue.run import run_method
+from schedgap.formulations.gang_placement.instance import GangPlacementInstance
+from schedgap.solvers.result import SolveOptions, Status
+
+PROBLEM = find_problem("gang-placement")
+DATA = json.loads((Path(__file__).parents[1] / "data" / "kueue" / "cases.json").read_text(encoding="utf-8"))
+CASES: list[dict[str, Any]] = DATA["cases"]
+OTHER = {case["name"] for case in CASES if len(case["instance"]["gangs"][0]["pods"]) > 1}
+"""A leader with workers, whom Kueue counts together before it chooses; our rule takes groups one by one."""
+SAME = {
+    "find topology assignment for grouped podsets keeps tight domain when leader and workers fit together",
+    "find topology assignment for two podsets with the same group - no fit",
+    "BestFit: podset group workers spread across hosts",
+    "find topology assignment for two podsets with the same group - leader does not fit anywhere",
+}
+_SCATTERED = "6 pods fit into hosts scattered across the whole datacenter even they could fit into single rack; BestFit"
+BETTER = {
+    "minimize the number of used racks before optimizing the number of nodes; BestFit": (3, 2),
+    f"no annotation; implied default to unconstrained; {_SCATTERED}": (6, 2),
+    f"unconstrained; {_SCATTERED}": (6, 2),
+}
+
+
+def instance_of(case: dict[str, Any]) -> GangPlacementInstance:
+    return GangPlacementInstance.parse({"problem": "gang-placement", "name": case["name"], **case["instance"]})
+
+
+def placed(instance: GangPlacementInstance, rule: str) -> dict[str, dict[str, int] | None]:
+    """Pods by node of each gang, None where it is not placed."""
+    solution = run_method(PROBLEM, instance, rule, SolveOptions(threads=1)).solution
+    assert solution is not None
+    pods = solution["placement"]
+    return {g.id: dict(Counter(pod["node"] for pod in pods.get(g.id, []))) or None for g in instance.gangs}
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case["name"].replace("; ", "-")[:90])
+def test_the_rule_does_what_kueue_expects(case: dict[str, Any]) -> None:
+    same = placed(instance_of(case), case["rule"]) == case["want"]
+    assert same == (case["name"] not in OTHER - SAME)
+
+
+def test_sixty_cases_are_restated_and_the_rest_has_reasons() -> None:
+    assert len(CASES) == 72 and len(OTHER - SAME) == 11
+    assert Counter(case["rule"] for case in CASES) == {"kueue-best-fit": 64, "kueue-least-free": 8}
+    assert len(DATA["left_out"]) == 68 and all(DATA["left_out"].values())
+
+
+def test_where_the_optimum_is_better() -> None:
+    """(domains beyond one over the levels that Kueue's decision uses, the fewest that are possible)."""
+    found = {}
+    for case in CASES:
+        instance = instance_of(case)
+        best = run_method(PROBLEM, instance, "staged", SolveOptions(threads=1))
+        assert best.status is Status.OPTIMAL and best.solution is not None
+        if len(instance.gangs) == 1 and len(instance.gangs[0].pods) == 1:
+            want = case["want"]["g0"] or {}
+            pods = [{"group": 0, "node": node} for node, count in want.items() for _ in range(count)]
+            report = PROBLEM.check(instance, {"placement": {"g0": pods} if pods else {}})
+            assert report.feasible, case["name"]
+            assert best.objective is not None and report.value <= best.objective
+            if report.value < best.objective:
+                two = (report, PROBLEM.check(instance, best.solution))
+                found[case["name"]] = tuple(int(one.details["components"]["domains"]) for one in two)
+    assert found == BETTER
