@@ -186,7 +186,7 @@ def pod_by_pod(choose: Choose) -> Place:
 
     def place(cluster: Cluster, gang: Gang, number: int) -> list[Pod] | None:
         for nodes in domains(cluster.instance, gang.required):
-            pods = _all_in(cluster, gang, number, nodes, choose)
+            pods = all_in(cluster, gang, number, nodes, choose)
             if pods is not None:
                 return pods
         return None
@@ -194,7 +194,8 @@ def pod_by_pod(choose: Choose) -> Place:
     return place
 
 
-def _all_in(cluster: Cluster, gang: Gang, number: int, nodes: Sequence[int], choose: Choose) -> list[Pod] | None:
+def all_in(cluster: Cluster, gang: Gang, number: int, nodes: Sequence[int], choose: Choose) -> list[Pod] | None:
+    """The first pods of a gang on some of the nodes, one after another; None where one finds no place."""
     pods: list[Pod] = []
     there: Counter[int] = Counter()
     for k, count in prefix(gang, number):

@@ -8,10 +8,10 @@ from typing import Annotated
 import numpy as np
 from pydantic import Field
 
-from schedgap.formulations.gang_placement.instance import WHOLE, GangPlacementInstance, Group, Shape
+from schedgap.formulations.gang_placement.instance import WHOLE, Domain, Gang, GangPlacementInstance, Group, Shape
 from schedgap.formulations.gang_placement.scale import shares
 from schedgap.heuristics.common.run import HeuristicRun
-from schedgap.heuristics.gang_placement.cluster import Cluster, pod_by_pod, run_rule
+from schedgap.heuristics.gang_placement.cluster import Cluster, Pod, all_in, pod_by_pod, run_rule
 from schedgap.heuristics.gang_placement.kueue import kueue_best_fit, kueue_least_free, kueue_most_free
 from schedgap.heuristics.gang_placement.ray import ray_pack, ray_spread, ray_strict_pack, ray_strict_spread
 from schedgap.solvers.result import NO_DEADLINE, Deadline
@@ -84,11 +84,99 @@ def kube_most_allocated(
     return run_rule(instance, Cluster(instance), pod_by_pod(choose), deadline)
 
 
+class _Normed:
+    """What is left of processors and GPUs, and what a pod asks for, each over the most that a node has."""
+
+    def __init__(self, instance: GangPlacementInstance) -> None:
+        self.cpu = max(1, *(node.free.get("cpu", 0) for node in instance.nodes))
+        self.gpu = max(1, *(sum(node.gpus) for node in instance.nodes))
+
+    def left(self, cluster: Cluster, n: int) -> tuple[float, float]:
+        return cluster.free[n].get("cpu", 0) / self.cpu, cluster.gpus(n) / self.gpu
+
+    def dot(self, cluster: Cluster, group: Group, n: int) -> float:
+        cpu, gpu = self.left(cluster, n)
+        return -(cpu * group.request.get("cpu", 0) / self.cpu + gpu * group.gpu / self.gpu)
+
+
 def best_fit(instance: GangPlacementInstance, *, seed: int = 0, deadline: Deadline = NO_DEADLINE) -> HeuristicRun:
-    """The node with the least GPU left, whatever else is left: the baseline BestFit of FGD's paper, by GPUs alone."""
+    """The node with the least left: processors and GPUs, each over the most that a node has, count the same.
+
+    Source: the baseline BestFit of Weng et al., USENIX ATC 2023, as their simulator scores it, without rounding.
+    """
     del seed
-    choose = _best(lambda cluster, _, n: -cluster.gpus(n))
+    normed = _Normed(instance)
+    choose = _best(lambda cluster, _, n: -sum(normed.left(cluster, n)))
     return run_rule(instance, Cluster(instance), pod_by_pod(choose), deadline)
+
+
+def dot_product(instance: GangPlacementInstance, *, seed: int = 0, deadline: Deadline = NO_DEADLINE) -> HeuristicRun:
+    """The node whose vector of what is left has the least product with what the pod asks for.
+
+    Source: the baseline DotProd of Weng et al., USENIX ATC 2023, after Tetris (Grandl et al., SIGCOMM 2014).
+    """
+    del seed
+    choose = _best(_Normed(instance).dot)
+    return run_rule(instance, Cluster(instance), pod_by_pod(choose), deadline)
+
+
+def kai_two_level(instance: GangPlacementInstance, *, seed: int = 0, deadline: Deadline = NO_DEADLINE) -> HeuristicRun:
+    """KAI-Scheduler's topology: from the preferred level up to the required one, the first that has room for all.
+
+    A domain's room is counted with pods as large as the gang's largest. At the preferred level the first domain by name
+    is taken; above it, of the domains with room, the fewest children, largest first, that hold the gang. Inside,
+    nodes are packed: the one with the fewest GPUs left that takes the pod.
+
+    Source: KAI-Scheduler, pkg/scheduler/plugins/topology/job_filtering.go (2025); its maps have no order, ours names.
+    """
+    del seed
+    return run_rule(instance, Cluster(instance), _two_levels, deadline)
+
+
+def _two_levels(cluster: Cluster, gang: Gang, number: int) -> list[Pod] | None:
+    instance = cluster.instance
+    required, preferred = instance.depth(gang.required), instance.depth(gang.preferred)
+    rooms = [_largest(cluster, gang, n) for n in range(len(instance.nodes))]
+    depth = max(required, preferred)
+    while True:
+        holding = {name: nodes for name, nodes in _by_domain(cluster, depth).items() if _sum(rooms, nodes) >= number}
+        if holding or depth <= required:
+            break
+        depth -= 1
+    if not holding:
+        return None
+    nodes = holding[min(holding)]
+    if depth < preferred:
+        subsets = [_children(cluster, rooms, depth, nodes, number) for _, nodes in sorted(holding.items())]
+        nodes = [n for child in min(subsets, key=len) for n in child]
+    return all_in(cluster, gang, number, nodes, _best(lambda cluster, _, n: -cluster.gpus(n)))
+
+
+def _largest(cluster: Cluster, gang: Gang, n: int) -> int:
+    """Pods as large as the largest of each group that a node takes, at most `per_node`."""
+    most = min(cluster.most_pods(n, group) for group in gang.pods)
+    return most if gang.per_node is None else min(most, gang.per_node)
+
+
+def _by_domain(cluster: Cluster, depth: int, inside: Sequence[int] | None = None) -> dict[Domain, list[int]]:
+    found: dict[Domain, list[int]] = {}
+    for n in range(len(cluster.instance.nodes)) if inside is None else inside:
+        found.setdefault(cluster.instance.domain(n, depth), []).append(n)
+    return found
+
+
+def _sum(rooms: Sequence[int], nodes: Sequence[int]) -> int:
+    return sum(rooms[n] for n in nodes)
+
+
+def _children(cluster: Cluster, rooms: Sequence[int], depth: int, nodes: Sequence[int], number: int) -> list[list[int]]:
+    """Children of a domain, largest first, until they hold all."""
+    found: list[list[int]] = []
+    for child in sorted(_by_domain(cluster, depth + 1, nodes).values(), key=lambda own: -_sum(rooms, own)):
+        found.append(child)
+        if sum(_sum(rooms, own) for own in found) >= number:
+            break
+    return found
 
 
 def random_fit(instance: GangPlacementInstance, *, seed: int = 0, deadline: Deadline = NO_DEADLINE) -> HeuristicRun:
@@ -149,6 +237,8 @@ RULES: Mapping[str, Callable[..., HeuristicRun]] = {
     "ray-strict-spread": ray_strict_spread,
     "fgd": fgd,
     "best-fit": best_fit,
+    "dot-product": dot_product,
+    "kai-two-level": kai_two_level,
     "random-fit": random_fit,
     "first-fit": first_fit,
 }
