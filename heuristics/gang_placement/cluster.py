@@ -30,6 +30,7 @@ class Cluster:
 
     Attributes
     ----------
+    part : chooses the device of a part among those that hold it, where that is not told by `tight`
     left : thousandths of each device, by node
     free : other resources, by node
     """
@@ -37,6 +38,7 @@ class Cluster:
     def __init__(self, instance: GangPlacementInstance, tight: bool = True) -> None:
         self.instance = instance
         self.tight = tight
+        self.part: Callable[[int, Shape, Sequence[int]], int] | None = None
         self.left = [list(node.gpus) for node in instance.nodes]
         self.free = [dict(node.free) for node in instance.nodes]
         self.queues = {queue.id: queue for queue in instance.queues}
@@ -65,6 +67,8 @@ class Cluster:
         fitting = [d for d, part in enumerate(left) if part >= shape.gpu]
         if not fitting:
             return None
+        if self.part is not None:
+            return (self.part(n, shape, fitting),)
         return ((min if self.tight else max)(fitting, key=lambda d: left[d]),)
 
     def take(self, n: int, shape: Shape, devices: Sequence[int], sign: int = 1) -> None:

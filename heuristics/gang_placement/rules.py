@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Annotated
 
@@ -14,6 +15,7 @@ from schedgap.heuristics.common.run import HeuristicRun
 from schedgap.heuristics.gang_placement.cluster import Cluster, Pod, all_in, pod_by_pod, run_rule
 from schedgap.heuristics.gang_placement.kueue import kueue_best_fit, kueue_least_free, kueue_most_free
 from schedgap.heuristics.gang_placement.ray import ray_pack, ray_spread, ray_strict_pack, ray_strict_spread
+from schedgap.heuristics.gang_placement.stream import BEST_FIT, FGD, place_stream, streams
 from schedgap.solvers.result import NO_DEADLINE, Deadline
 
 Score = Callable[[Cluster, Group, int], float]
@@ -91,22 +93,31 @@ class _Normed:
         self.cpu = max(1, *(node.free.get("cpu", 0) for node in instance.nodes))
         self.gpu = max(1, *(sum(node.gpus) for node in instance.nodes))
 
-    def left(self, cluster: Cluster, n: int) -> tuple[float, float]:
-        return cluster.free[n].get("cpu", 0) / self.cpu, cluster.gpus(n) / self.gpu
+    def left(self, cluster: Cluster, n: int) -> tuple[int, int]:
+        return cluster.free[n].get("cpu", 0), cluster.gpus(n)
+
+    def tight(self, cluster: Cluster, group: Group, n: int) -> float:
+        """0 to 100, whole: 100 where nothing is left."""
+        cpu, gpu = self.left(cluster, n)
+        spare = 0.5 * ((cpu - group.request.get("cpu", 0)) / self.cpu + (gpu - group.gpu) / self.gpu)
+        return math.floor(100 * (1 - spare))
 
     def dot(self, cluster: Cluster, group: Group, n: int) -> float:
         cpu, gpu = self.left(cluster, n)
-        return -(cpu * group.request.get("cpu", 0) / self.cpu + gpu * group.gpu / self.gpu)
+        return -(cpu * group.request.get("cpu", 0) / self.cpu**2 + gpu * group.gpu / self.gpu**2)
 
 
 def best_fit(instance: GangPlacementInstance, *, seed: int = 0, deadline: Deadline = NO_DEADLINE) -> HeuristicRun:
     """The node with the least left: processors and GPUs, each over the most that a node has, count the same.
 
-    Source: the baseline BestFit of Weng et al., USENIX ATC 2023, as their simulator scores it, without rounding.
+    Source: the baseline BestFit of Weng et al., USENIX ATC 2023, as their simulator scores it: a whole
+    number from 0 to 100, of equal ones the first node (theirs: any).
     """
     del seed
+    if streams(instance):
+        return HeuristicRun(place_stream(instance, BEST_FIT))
     normed = _Normed(instance)
-    choose = _best(lambda cluster, _, n: -sum(normed.left(cluster, n)))
+    choose = _best(normed.tight)
     return run_rule(instance, Cluster(instance), pod_by_pod(choose), deadline)
 
 
@@ -199,7 +210,7 @@ class _Fragmentation:
         left = cluster.left[n]
         total = 0.0
         for shape, share in self.shapes:
-            runs = shape.gpu and cluster.devices(n, shape) is not None
+            runs = shape.gpu and cluster.most_pods(n, shape)
             least = min(shape.gpu, WHOLE)
             total += share * sum(part for part in left if not runs or part < least)
         return total
@@ -207,22 +218,34 @@ class _Fragmentation:
     def __call__(self, cluster: Cluster, group: Group, n: int) -> float:
         devices = cluster.devices(n, group)
         assert devices is not None
-        before = self.of(cluster, n)
-        cluster.take(n, group, devices)
-        after = self.of(cluster, n)
-        cluster.take(n, group, devices, -1)
-        return before - after
+        return self.score(cluster, group, n, devices)
+
+    def score(self, cluster: Cluster, shape: Shape, n: int, devices: Sequence[int]) -> float:
+        """0 to 100: less than 50 where more is lost than before."""
+        lost = self.after(cluster, shape, n, devices) - self.of(cluster, n)
+        return math.floor(100 / (1 + math.exp(lost / WHOLE)))
+
+    def after(self, cluster: Cluster, shape: Shape, n: int, devices: Sequence[int]) -> float:
+        """What is lost once a pod has these devices."""
+        cluster.take(n, shape, devices)
+        lost = self.of(cluster, n)
+        cluster.take(n, shape, devices, -1)
+        return lost
 
 
 def fgd(instance: GangPlacementInstance, *, seed: int = 0, deadline: Deadline = NO_DEADLINE) -> HeuristicRun:
     """Fragmentation gradient descent: the node whose fragmentation grows least.
 
     Source: Weng et al., Beware of Fragmentation: Scheduling GPU-Sharing Workloads with Fragmentation Gradient Descent,
-    USENIX ATC 2023, Algorithm 1. The device of a part is the fullest one that holds it. O(pods x nodes x shapes x
-    devices).
+    USENIX ATC 2023, Algorithm 1. The device of a part is the one with which it grows least. Scores are whole numbers
+    from 0 to 100, as their simulator has them; of equal ones the first (theirs: any).
     """
     del seed
-    return run_rule(instance, Cluster(instance), pod_by_pod(_best(_Fragmentation(instance))), deadline)
+    if streams(instance):
+        return HeuristicRun(place_stream(instance, FGD))
+    cluster, lost = Cluster(instance), _Fragmentation(instance)
+    cluster.part = lambda n, shape, fitting: max(fitting, key=lambda d: lost.score(cluster, shape, n, [d]))
+    return run_rule(instance, cluster, pod_by_pod(_best(lost)), deadline)
 
 
 RULES: Mapping[str, Callable[..., HeuristicRun]] = {

@@ -10,9 +10,11 @@ from typing import Any
 import numpy as np
 from scipy.optimize import linprog
 
-from oracles import ddl_cluster_rows, g_vne, gpu_sharing, hadar, rar_ddls
+from oracles import TooManyError, ddl_cluster_rows, g_vne, gpu_sharing, hadar, rar_ddls
+from oracles.gang_placement import Search
 from schedgap.benchmarks.instances.comm_contention.random import tiny as tiny_comm
 from schedgap.benchmarks.instances.ddljs.random import tiny as tiny_ddljs
+from schedgap.benchmarks.instances.gang_placement.random import tiny as tiny_gangs
 from schedgap.benchmarks.instances.gpu_sharing.random import tiny as tiny_gpu_sharing
 from schedgap.catalogue.registry import find_problem
 from schedgap.formulations.comm_contention.instance import CommContentionInstance
@@ -20,6 +22,7 @@ from schedgap.formulations.comm_contention.models import horizon
 from schedgap.formulations.common.instance import Instance, Json, Solution
 from schedgap.formulations.ddljs.instance import DdljsInstance
 from schedgap.formulations.g_vne.instance import GVneInstance
+from schedgap.formulations.gang_placement.instance import GangPlacementInstance
 from schedgap.formulations.gpu_sharing.instance import GpuSharingInstance
 from schedgap.formulations.hadar.instance import HadarInstance, Job
 from schedgap.formulations.rar_ddls.instance import RarDdlsInstance
@@ -349,6 +352,27 @@ def _unit(width: int, entries: dict[int, float]) -> Any:
     return row
 
 
+def _gangs(seed: int) -> Made:
+    """Whole devices alone: decisions that differ only in which of equal devices they take are one to the search."""
+
+    def draw(number: int) -> GangPlacementInstance:
+        data = tiny_gangs(number).to_dict()
+        rng = np.random.default_rng(number)
+        for gang in data["gangs"]:
+            for group in gang["pods"]:
+                group["gpu"] = int(rng.choice([0, 1000, 1000, 2000]))
+        return GangPlacementInstance.parse(data)
+
+    def decisions(instance: GangPlacementInstance) -> list[Solution]:
+        try:
+            return [solution for _, solution in Search(instance.to_dict(), MOST).decisions()]
+        except TooManyError:
+            return [{}] * (MOST + 1)
+
+    instance: GangPlacementInstance = _small(seed, draw, lambda made: len(decisions(made)))
+    return instance, _feasible(instance, decisions(instance))
+
+
 CASES = {
     "comm-contention": Case(
         "comm-contention", "events", _comm_contention, engines=("highs", "cbc"), optimum=_comm_optimum
@@ -361,5 +385,6 @@ CASES = {
     "hadar": Case("hadar", "time-indexed", _hadar),
     "rar-ddls": Case("rar-ddls", "time-indexed", _rar_ddls),
     "g-vne": Case("g-vne", "arcs", _g_vne),
+    "gang-placement": Case("gang-placement", "assignment", _gangs),
 }
 """By name."""

@@ -52,7 +52,6 @@ def test_every_heuristic_has_one() -> None:
         for problem in all_problems().values()
         for method in problem.methods
         if method.kind is Kind.HEURISTIC and not method.outside_model
-        if problem.id != "gang-placement"  # as docs/library.md says
     }
     assert wanted == set(KNOWN)
     assert all(worst.file == file_name(*key) for key, worst in KNOWN.items())

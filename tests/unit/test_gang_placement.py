@@ -8,15 +8,18 @@ from collections.abc import Callable
 from fractions import Fraction
 from typing import Any
 
+import numpy as np
 import pytest
 from oracles.gang_placement import Search, brute_force, random_case
 
 import schedgap
 from schedgap.catalogue.registry import find_problem
+from schedgap.catalogue.run import run_method
 from schedgap.formulations.common.errors import InputError
 from schedgap.formulations.gang_placement.instance import GangPlacementInstance
 from schedgap.formulations.gang_placement.scale import components, decode, score
 from schedgap.solvers.exact.gang_placement.bound import upper_bound
+from schedgap.solvers.result import SolveOptions
 
 PROBLEM = find_problem("gang-placement")
 Data = dict[str, Any]
@@ -292,3 +295,46 @@ def test_least_and_most_allocated_are_opposites() -> None:
     for method, node in (("kube-most-allocated", "small"), ("kube-least-allocated", "large"), ("best-fit", "small")):
         solution = schedgap.solve(data, method=method).solution
         assert solution is not None and solution["placement"]["g"][0]["node"] == node
+
+
+@pytest.mark.parametrize("rule", ["fgd", "best-fit"])
+def test_compiled_rules_decide_as_the_plain_ones(rule: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Single pods one after another: the same nodes and devices."""
+    from schedgap.heuristics.gang_placement import stream
+
+    rng = np.random.default_rng(5)
+    different = 0
+    for _ in range(12):
+        nodes = [
+            {
+                "id": f"n{n}",
+                "gpus": [int(rng.choice([1000, 600])) for _ in range(rng.integers(1, 5))],
+                "free": {"cpu": 9},
+            }
+            for n in range(6)
+        ]
+        gangs = [
+            {
+                "id": f"g{g}",
+                "priority": int(rng.integers(2)),
+                "pods": [
+                    {"count": 1, "gpu": int(rng.choice([0, 150, 300, 470, 600, 1000, 2000])), "request": {"cpu": 1}}
+                ],
+            }
+            for g in range(40)
+        ]
+        instance = GangPlacementInstance.parse({"problem": "gang-placement", "nodes": nodes, "gangs": gangs})
+        plain = run_method(PROBLEM, instance, rule, SolveOptions()).solution
+        monkeypatch.setattr(stream, "WORTH", 0)
+        compiled = run_method(PROBLEM, instance, rule, SolveOptions()).solution
+        monkeypatch.undo()
+        assert compiled == plain and PROBLEM.check(instance, compiled).feasible
+        different += run_method(PROBLEM, instance, "first-fit", SolveOptions()).solution != plain
+    assert different > 6
+
+
+def test_a_figure_draws_parts_and_what_runs() -> None:
+    instance = GangPlacementInstance.parse(whole())
+    figure = schedgap.plot(instance, SOLUTION)
+    texts = {text.get_text() for part in figure.subfigs for axes in part.axes for text in axes.texts}
+    assert {"b0/r0/n0", "b1/r0/n1"} <= texts

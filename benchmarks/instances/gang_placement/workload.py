@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from schedgap.benchmarks.instances.gang_placement.random import cluster, halves, small_first, tiny
-from schedgap.catalogue.workload import Batch, Preset, Trial, Workload
+from schedgap.catalogue.workload import Batch, Drawing, Preset, Trial, Workload
 
 # The part of gang-placement in the suite quick.
 
@@ -18,6 +18,12 @@ ROWS: tuple[Batch, ...] = (
 
 
 # Where instances of gang-placement come from: presets, families, suites.
+
+
+def _figure() -> Drawing:
+    from schedgap.benchmarks.figures.gang_placement import devices
+
+    return devices
 
 
 def _families() -> Mapping[str, Callable[[int], Trial]]:
@@ -38,5 +44,6 @@ WORKLOAD = Workload(
         Preset("halves", "gangs of one node each, a knapsack for rules", halves),
     ),
     families=_families,
+    figure=_figure,
     suites=ROWS,
 )

@@ -68,6 +68,15 @@ GENERATED: Mapping[str, Sequence[tuple[str, str, int, Mapping[str, Json]]]] = {
         ("paper-40", "paper", 3, {"jobs": 40, "servers": 4, "fewest": 100, "most": 600, "seconds": 60.0}),
         ("paper-160", "paper", 1, {"fewest": 20, "most": 120, "seconds": 60.0}),
     ),
+    "gang-placement": (
+        ("tiny", "tiny", 7, {}),
+        ("halves", "halves", 5, {}),
+        ("halves-4-8", "halves", 6, {"nodes": 4, "gangs": 8}),
+        ("small-first", "small-first", 1, {}),
+        ("cluster", "cluster", 5, {}),
+        ("parts", "parts", 3, {}),
+        ("large", "large", 2, {}),
+    ),
     "g-vne": (
         ("tiny", "tiny", 7, {}),
         ("small", "small", 7, {}),

@@ -167,7 +167,7 @@ class Merged:
         self.mode: dict[tuple[int, int], pulp.LpVariable] = {}
         self.pods: dict[tuple[int, int, int], Term] = {}
         self.kind: dict[tuple[int, int], pulp.LpVariable] = {}
-        self.rows: dict[str, tuple[int, int]] = {}
+        self.rows: dict[str, tuple[int, int | str]] = {}
         self._gangs()
         self._kinds()
         self._capacity()
@@ -262,7 +262,7 @@ class Merged:
         for name in sorted(names):
             asked = [(v, a * sum(shape.request.get(name, 0) * n for shape, n in pods)) for (v, a), pods in items]
             free = many * self.classes.free(self.classes.nodes[c][0], name)
-            self._row("resource", c, name, [(v, a) for v, a in asked if a], free)
+            self.rows[self._row("resource", c, name, [(v, a) for v, a in asked if a], free)] = (c, name)
 
     def _row(self, family: str, c: int, what: str | int, terms: Sequence[Term], right: int) -> str:
         self.layout.row(family, (c, what), terms, "<=", right)

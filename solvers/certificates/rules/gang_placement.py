@@ -102,10 +102,10 @@ class Decision:
             most = min(most, sum(part // gpu for part in self.capacity[n]))
         for name, amount in (shape.get("request") or {}).items():
             if amount:
-                most = min(most, self._free(n, name) // amount)
+                most = min(most, self.free(n, name) // amount)
         return most
 
-    def _free(self, n: int, name: str) -> int:
+    def free(self, n: int, name: str) -> int:
         """Of a resource, with what may leave gone."""
         there = (self.nodes[n].get("free") or {}).get(name, 0)
         return int(there + sum((self.running[r].get("request") or {}).get(name, 0) for r in self.leaving[n]))
@@ -401,7 +401,8 @@ def prices(instance: Thing, options: Thing, model: Any) -> None:
 
     A leaf has, for each component of weight, a list of (node, size, price). Size 0 is what is free of the node's
     devices, in thousandths; size s > 0 the devices that are entirely free, divided by s and rounded down, of which a
-    pod takes its devices divided by s and rounded down. With prices >= 0 the gangs of a decision weigh at most
+    pod takes its devices divided by s and rounded down. A name stands for
+    that other resource. With prices >= 0 the gangs of a decision weigh at most
 
         sum price x what there is + sum over gangs max(0, weight - least price of its fewest pods, in one domain).
     """
@@ -418,7 +419,7 @@ class _Priced:
         self.told, self.content = told, content
         if not isinstance(content, dict) or set(content) != {"weights"}:
             reject("prices: must be an object with weights alone")
-        self.cost: list[dict[int, Fraction]] = []
+        self.cost: list[dict[Any, Fraction]] = []
         self.rooms: dict[str, list[int]] = {}
 
     def score(self) -> Fraction:
@@ -443,14 +444,22 @@ class _Priced:
         self.cost = [{} for _ in self.told.nodes]
         for n, size, value in given:
             price = number(value, "price")
-            if not 0 <= n < len(self.cost) or size < 0 or price < 0 or size in self.cost[n]:
+            named = isinstance(size, str)
+            if not 0 <= n < len(self.cost) or (not named and size < 0) or price < 0 or size in self.cost[n]:
                 reject("prices: must be 0 or more, on nodes and sizes that there are, each once")
             self.cost[n][size] = price
             parts = self.told.capacity[n]
-            total += price * (sum(part == 1000 for part in parts) // size if size else sum(parts))
+            if named:
+                total += price * self.told.free(n, size)
+            else:
+                total += price * (sum(part == 1000 for part in parts) // size if size else sum(parts))
+        kinds: dict[str, Fraction | None] = {}
         for gang in self.told.gangs:
             if priority is None or (gang.get("priority") or 0) == priority:
-                least = self._gang(gang)
+                kind = repr([(key, gang.get(key)) for key in ("pods", "least", "per_node", "required")])
+                if kind not in kinds:
+                    kinds[kind] = self._gang(gang)
+                least = kinds[kind]
                 total += max(Fraction(0), Fraction(gang.get("weight", 1)) - least) if least is not None else 0
         return total
 
@@ -481,13 +490,21 @@ class _Priced:
         for n in nodes:
             room = min(self.rooms[key][n], per_node)
             if room:
-                each = (p * (gpu // 1000 // size if size else gpu) for size, p in self.cost[n].items())
+                each = (p * _asked(group, size) for size, p in self.cost[n].items())
                 offers.append((sum(each, Fraction(0)), room))
         total = Fraction(0)
         for price, room in sorted(offers):
             taken = min(asked, room)
             total, asked = total + price * taken, asked - taken
         return None if asked else total
+
+
+def _asked(group: Thing, size: Any) -> int:
+    """What a pod takes of what has a price."""
+    gpu = group.get("gpu") or 0
+    if isinstance(size, str):
+        return int((group.get("request") or {}).get(size) or 0)
+    return int(gpu // 1000 // size if size else gpu)
 
 
 FORMS = {"rows": rows, "prices": prices}

@@ -19,6 +19,9 @@ from schedgap.solvers.engines.arrays import model_arrays
 from schedgap.solvers.linear_program import LinearProgram
 from schedgap.solvers.result import SolveOptions
 
+Price = tuple[int, int | str, int]
+"""(node, size or resource, price in 2^-40)."""
+
 
 def solve_merged(
     instance: GangPlacementInstance, held: Sequence[int], engine_name: str, options: SolveOptions
@@ -162,7 +165,7 @@ class _Seats:
 
 
 @once_per_instance
-def node_prices(instance: GangPlacementInstance) -> dict[str, list[list[list[int]]]]:
+def node_prices(instance: GangPlacementInstance) -> dict[str, list[list[Price]]]:
     """A leaf of form ``prices`` of the certificates: for each component of weight, prices on what nodes hold.
 
     They are duals of the relaxation without whole numbers.
@@ -171,7 +174,7 @@ def node_prices(instance: GangPlacementInstance) -> dict[str, list[list[list[int
     return {"weights": [_duals(Merged(instance, [entry]), float(entry.step)) for entry in weights]}
 
 
-def _duals(merged: Merged, step: float) -> list[list[int]]:
+def _duals(merged: Merged, step: float) -> list[Price]:
     arrays = model_arrays(merged.model())
     if arrays.contradiction or not len(arrays.names):
         return []
@@ -180,10 +183,10 @@ def _duals(merged: Merged, step: float) -> list[list[int]]:
     program = LinearProgram()
     program.set_matrix(matrix, arrays.sense * arrays.cost, arrays.upper, arrays.row_lower, arrays.row_upper)
     solved = program.solve()
-    found: list[list[int]] = []
+    found: list[Price] = []
     for row, dual in zip(arrays.names, solved.duals if solved is not None else (), strict=solved is not None):
         price = round(abs(float(dual)) * step * GRID) if row in merged.rows else 0
         if price:
             c, size = merged.rows[row]
-            found += [[n, size, price] for n in merged.classes.nodes[c]]
+            found += [(n, size, price) for n in merged.classes.nodes[c]]
     return found

@@ -1,0 +1,180 @@
+"""Pods that come one by one on a flat cluster, as FGD's experiments have them: rules that score nodes, compiled.
+
+A node's score for a kind of pod changes only where the node does, so a pod looks again at the nodes that changed since
+its kind came last. The plain rules say what the scores are; a test compares the decisions.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from schedgap.formulations.common.compiled import njit_cached
+from schedgap.formulations.common.instance import Solution
+from schedgap.formulations.gang_placement.instance import GangPlacementInstance, Selector, Shape
+from schedgap.formulations.gang_placement.scale import shares
+
+Ints = NDArray[np.int64]
+Floats = NDArray[np.float64]
+
+FGD, BEST_FIT = 0, 1
+WORTH = 2_000_000
+"""Pods times nodes from which the compiled way is taken."""
+
+
+def streams(instance: GangPlacementInstance) -> bool:
+    """Whether gangs are single pods without levels, limits, selectors or choices, and many enough."""
+    if instance.queues or len(instance.gangs) * len(instance.nodes) < WORTH:
+        return False
+    anywhere = Selector()
+    shapes = [shape for shape, _ in instance.weighted_shapes]
+    return all(
+        gang.size == 1 and gang.required is None and gang.preferred is None and gang.pods[0].selector == anywhere
+        for gang in instance.gangs
+    ) and all(shape.selector == anywhere for shape in shapes)
+
+
+def place_stream(instance: GangPlacementInstance, rule: int) -> Solution:
+    """The decision of a rule; gangs by priority, then arrival, then position.
+
+    Parameters
+    ----------
+    rule : FGD or BEST_FIT
+    """
+    gangs = sorted(instance.gangs, key=lambda gang: (-gang.priority, gang.arrival))
+    weighted = [(Shape(gpu=shape.gpu, request=shape.request), share) for shape, share in instance.weighted_shapes]
+    names = sorted({name for shape in [g.pods[0] for g in gangs] + [s for s, _ in weighted] for name in shape.request})
+    names = ["cpu", *(name for name in names if name != "cpu")]
+    widest = max(len(node.gpus) for node in instance.nodes)
+    left = np.zeros((len(instance.nodes), widest), dtype=np.int64)
+    for n, node in enumerate(instance.nodes):
+        left[n, : len(node.gpus)] = node.gpus
+    free = np.array([[node.free.get(name, 0) for name in names] for node in instance.nodes], dtype=np.int64)
+    kinds: dict[tuple[int, ...], int] = {}
+    rows = [(gang.pods[0].gpu, *(gang.pods[0].request.get(name, 0) for name in names)) for gang in gangs]
+    order = np.array([kinds.setdefault(row, len(kinds)) for row in rows], dtype=np.int64)
+    lost = np.array([(shape.gpu, *(shape.request.get(name, 0) for name in names)) for shape, _ in weighted])
+    share = np.array([float(one) for one in shares(instance)])
+    norm = np.array([max(1, int(free[:, 0].max())), max(1, int(left.sum(axis=1).max()))], dtype=np.float64)
+    where, device = _fill(left, free, np.array(list(kinds)), order, lost, share, norm, rule == FGD)
+    placement = {}
+    taken = [list(node.gpus) for node in instance.nodes]
+    for gang, n, d in zip(gangs, where.tolist(), device.tolist(), strict=True):
+        if n < 0:
+            continue
+        shape = gang.pods[0]
+        devices = [d] if 0 < shape.gpu < 1000 else [k for k, part in enumerate(taken[n]) if part == 1000]
+        devices = devices[: max(shape.devices, int(0 < shape.gpu < 1000))]
+        for k in devices:
+            taken[n][k] -= min(shape.gpu, 1000)
+        placement[gang.id] = [{"group": 0, "node": instance.nodes[n].id, "devices": devices}]
+    return {"placement": placement}
+
+
+def _runs(left: Ints, free: Ints, kind: Ints) -> bool:
+    """Whether a pod of the kind (GPU, then other resources) fits."""
+    for r in range(len(free)):
+        if free[r] < kind[r + 1]:
+            return False
+    if kind[0] >= 1000:
+        whole = 0
+        for part in left:
+            whole += part == 1000
+        return bool(whole >= kind[0] // 1000)
+    if kind[0] == 0:
+        return True
+    return bool(left.max() >= kind[0])
+
+
+def _lost_of(left: Ints, free: Ints, shapes: Ints, share: Floats) -> float:
+    """What is lost on a node, over all shapes."""
+    total = 0.0
+    for s in range(len(share)):
+        runs = shapes[s, 0] > 0 and _runs_c(left, free, shapes[s])
+        least = min(shapes[s, 0], 1000)
+        lost = 0
+        for part in left:
+            if not runs or part < least:
+                lost += part
+        total += share[s] * lost
+    return total
+
+
+def _take(left: Ints, free: Ints, kind: Ints, device: int) -> None:
+    free -= kind[1:]
+    if 0 < kind[0] < 1000:
+        left[device] -= kind[0]
+        return
+    wanted = kind[0] // 1000
+    for d in range(len(left)):
+        if wanted and left[d] == 1000:
+            left[d] = 0
+            wanted -= 1
+
+
+def _score(
+    left: Ints, free: Ints, kind: Ints, shapes: Ints, share: Floats, norm: Floats, fragments: bool
+) -> tuple[float, int]:
+    """(score, device of a part) of a node that takes the pod."""
+    part = 0 < kind[0] < 1000
+    if not fragments:
+        tight = -1
+        for d in range(len(left)):
+            if part and left[d] >= kind[0] and (tight < 0 or left[d] < left[tight]):
+                tight = d
+        spare = 0.5 * ((free[0] - kind[1]) / norm[0] + (left.sum() - kind[0]) / norm[1])
+        return np.floor(100 * (1 - spare)), tight
+    before = _lost_c(left, free, shapes, share)
+    best, choice = -np.inf, -1
+    for d in range(len(left) if part else 1):
+        if part and left[d] < kind[0]:
+            continue
+        there, rest = left.copy(), free.copy()
+        _take_c(there, rest, kind, d)
+        gain = np.floor(100 / (1 + np.exp((_lost_c(there, rest, shapes, share) - before) / 1000)))
+        if gain > best:
+            best, choice = gain, d
+    return best, choice
+
+
+def _fill_all(
+    left: Ints,
+    free: Ints,
+    kinds: Ints,
+    order: Ints,
+    shapes: Ints,
+    share: Floats,
+    norm: Floats,
+    fragments: bool,
+) -> tuple[Ints, Ints]:
+    """(node, device) of each pod in order; -1 where it is not placed."""
+    nodes = len(left)
+    score = np.zeros((len(kinds), nodes))
+    choice = np.zeros((len(kinds), nodes), dtype=np.int64)
+    seen = np.full((len(kinds), nodes), -1, dtype=np.int64)
+    version = np.zeros(nodes, dtype=np.int64)
+    where, device = np.full(len(order), -1, dtype=np.int64), np.full(len(order), -1, dtype=np.int64)
+    for p in range(len(order)):
+        k = order[p]
+        best, at = -np.inf, -1
+        for n in range(nodes):
+            if seen[k, n] != version[n]:
+                seen[k, n] = version[n]
+                score[k, n] = -np.inf
+                if _runs_c(left[n], free[n], kinds[k]):
+                    found, d = _score_c(left[n], free[n], kinds[k], shapes, share, norm, fragments)
+                    score[k, n], choice[k, n] = found, d
+            if score[k, n] > best:
+                best, at = score[k, n], n
+        if at >= 0:
+            _take_c(left[at], free[at], kinds[k], choice[k, at])
+            version[at] += 1
+            where[p], device[p] = at, choice[k, at]
+    return where, device
+
+
+_runs_c = njit_cached(_runs)
+_lost_c = njit_cached(_lost_of)
+_take_c = njit_cached(_take)
+_score_c = njit_cached(_score)
+_fill = njit_cached(_fill_all)
