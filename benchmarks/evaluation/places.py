@@ -14,11 +14,12 @@ from pathlib import Path
 
 from schedgap.formulations.common.errors import InputError
 
-RECORDS = ("run.sqlite", "card.json", "journal.jsonl", "ledger.json")
+RECORDS = ("run.sqlite", "card.json", "journal.jsonl", "ledger.json", "hunt.json", "FAMILY.json")
 """A folder with one of these holds what an earlier run found, optima among it."""
 MOST_FOLDERS = 5000
 """Folders below the scheduler's own that are looked into; those beyond are not readable."""
 LAYERS = ("", ".formulations", ".solvers", ".heuristics", ".catalogue", ".benchmarks")
+_LIBRARY = "schedgap/benchmarks/library"
 _SYSTEM = (
     *("/usr", "/lib", "/lib32", "/lib64", "/System", "/Library/Frameworks", "/opt/homebrew"),
     *(f"/etc/{name}" for name in ("ld.so.cache", "localtime", "timezone", "passwd", "group", "nsswitch.conf")),
@@ -41,6 +42,11 @@ def readable(scheduler: str, closed: Sequence[Path]) -> tuple[str, ...]:
     module, _, _ = scheduler.rpartition(":")
     own = Path(module).resolve().parent if module.endswith(".py") else Path.cwd()
     python = [sys.prefix, sys.base_prefix, *_imports()]
+    # Other installations of schedgap, of the system's Python or a user's, have the library, too.
+    answers += [Path(one, _LIBRARY) for one in python]
+    answers += [
+        one for root in ("/usr", "/usr/local", *python[:2]) for one in Path(root).glob(f"lib*/python3*/*/{_LIBRARY}")
+    ]
     shut = {os.path.realpath(path) for path in (*closed, *answers)}
     shut |= set(_records_below(own))
     places = [*python, *map(str, layers), str(own), *_SYSTEM]

@@ -217,6 +217,16 @@ def test_what_a_script_imports_from_is_not_readable(tmp_path: Path, monkeypatch:
     assert str(tmp_path) in readable(scheduler, ())
 
 
+def test_no_other_installation_tells_answers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The system's Python, whose libraries may be read, may have another schedgap."""
+    library = tmp_path / "lib" / "python3.11" / "site-packages" / "schedgap" / "benchmarks" / "library"
+    library.mkdir(parents=True)
+    (library.parent / "other.py").write_text("")
+    monkeypatch.setattr(sys, "base_prefix", str(tmp_path))
+    places = [place for place in map(Path, readable("mine.py:scheduler", ())) if place.is_relative_to(tmp_path)]
+    assert places == [library.parent / "other.py"]
+
+
 @pytest.mark.parametrize(
     ("data", "said"),
     [
