@@ -36,6 +36,7 @@ if TYPE_CHECKING:
         judge,
         listing,
         load,
+        make_env,
         methods,
         model,
         new_package,
@@ -82,8 +83,8 @@ __all__ = [
     "compare", "evaluate", "evaluate_frozen", "export", "from_networkx", "generate", "hunt", "hunt_family",
     "import_trace", "instance", "judge",
     "library_faults", "library_records", "library_site", "library_solve", "library_submit", "listing", "load",
-    "methods", "model", "new_package", "parametrize_with_checks", "parse", "plot", "plot_pair", "plot_ratios",
-    "problems", "report", "reproduce", "run", "schema", "solve", "to_networkx", "verify",
+    "make_env", "methods", "model", "new_package", "parametrize_with_checks", "parse", "plot", "plot_pair",
+    "plot_ratios", "problems", "report", "reproduce", "run", "schema", "solve", "to_networkx", "verify",
 ]  # fmt: skip
 
 

@@ -40,6 +40,7 @@ def world(
 class _Sharing(World):
     """What both kinds have in common: the cluster, and what is told of jobs."""
 
+    by_number = True
     instance: GpuSharingInstance
     runs: Cluster | Elastic
 

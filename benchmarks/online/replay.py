@@ -46,6 +46,7 @@ class World(ABC):
     preempts : jobs may be stopped
     outside_model : its schedules are no solutions of the problem
     restart : slots that a stopped job loses when it goes on
+    by_number : a job may start wherever so many GPUs as it needs are free, and the cluster can choose them
     last : the slot after which nothing counts, where jobs may be left undone; None where all must complete
     """
 
@@ -53,6 +54,7 @@ class World(ABC):
     preempts = False
     outside_model = False
     restart = 0
+    by_number = False
     last: int | None = None
 
     def __init__(
@@ -253,6 +255,7 @@ def replay(world: World, decide: Decide) -> Replay:
     while world.unfinished():
         after = world.next_slot(wake)
         if world.last is not None and (after is None or after > world.last):
+            world.advance(world.last + 1)  # who ends in the last slot has ended
             break
         if after is None:
             raise Refused(f"slot {slot}: {world.unfinished()} jobs wait for ever: none runs, none comes, no wake-up")

@@ -17,6 +17,7 @@ import numpy as np
 
 from schedgap.benchmarks.instances import make_instance
 from schedgap.benchmarks.laboratory.data import interval
+from schedgap.benchmarks.online.gpu_sharing import SjfBsbf
 from schedgap.benchmarks.online.policies import POLICIES
 from schedgap.benchmarks.online.replay import Estimates, replay_here, world_of
 from schedgap.benchmarks.online.state import Policy
@@ -29,7 +30,7 @@ FAMILIES = ("small", "table-ii", "table-iii")
 RUNS: tuple[tuple[str, Estimates], ...] = (
     ("fifo", "none"),
     ("las", "none"),
-    *((name, told) for name in ("sjf", "srtf", "easy") for told in get_args(Estimates)[:2]),
+    *((name, told) for name in ("sjf", "srtf", "easy", "sjf-bsbf") for told in get_args(Estimates)[:2]),
 )
 """Policies, and what each is told of lengths."""
 
@@ -67,7 +68,7 @@ def rows_of(instances: list[Instance]) -> list[list[str]]:
     """One for each policy and what it is told; the last column is paired: told by users minus told the truth."""
     found: dict[tuple[str, Estimates], list[float | None]] = {}
     for name, estimates in RUNS:
-        make = POLICIES[name]
+        make = {**POLICIES, "sjf-bsbf": SjfBsbf}[name]
         found[name, estimates] = [regret(one, make(), estimates, seed) for seed, one in enumerate(instances)]
     rows = []
     for (name, estimates), values in found.items():

@@ -12,7 +12,7 @@ from schedgap.benchmarks.instances import workload_of
 from schedgap.benchmarks.online import ddljs as on_ddljs
 from schedgap.benchmarks.online import hadar as on_hadar
 from schedgap.benchmarks.online.ddl_cluster import AdaSrsf
-from schedgap.benchmarks.online.replay import Estimates, Replay, World, replay_here, world_of
+from schedgap.benchmarks.online.replay import Estimates, Refused, Replay, World, replay_here, world_of
 from schedgap.catalogue.registry import find_problem
 from schedgap.formulations.common.errors import InputError
 from schedgap.formulations.common.instance import Instance
@@ -114,3 +114,107 @@ def test_ada_srsf_gives_the_schedule_of_the_heuristic() -> None:
         }
         held += "release" in mine
     assert held > 3  # somebody waits
+
+
+def one_of(problem: str) -> Any:
+    """An instance in which somebody arrives later."""
+    return next(one for one in in_order(problem, 5) if one.jobs[0].arrival < one.jobs[-1].arrival)
+
+
+class Script:
+    """Gives these actions at its first decision, and none later."""
+
+    preempts = True
+
+    def __init__(self, *actions: Any) -> None:
+        self.actions = actions
+
+    def decide(self, state: Any) -> Any:
+        given, self.actions = self.actions, ()
+        return given
+
+
+LATE = "it does not wait"
+CHEATS: list[tuple[str, Any, str]] = [
+    ("hadar", ("start", 99), LATE),
+    ("hadar", ("start", 0, [[0, 0, 10**9]]), "are not free|it needs"),
+    ("hadar", ("start", 0, [[0, 0, -1]]), "must be \\[machine, type, devices\\]"),
+    ("hadar", ("start", 0, [[7, 0, 1]]), "must be \\[machine, type, devices\\]"),
+    ("hadar", ("start", 0, []), "it needs"),
+    ("hadar", ("move", 0, [[0, 0, 1]]), "it does not run"),
+    ("ddl-cluster", ("start", 99), LATE),
+    ("ddl-cluster", ("start", 0, [0] * 64), "different GPUs|are given"),
+    ("ddl-cluster", ("start", 0, "all"), "must be a list of numbers"),
+    ("ddl-cluster", ("preempt", 0), "jobs run through"),
+    ("ddljs", ("start", 99, {"workers": ["s0"], "routes": []}), LATE),
+    ("ddljs", ("start", 0, {"workers": ["s0"] * 500, "routes": [["s0"]] * 500}), "at most"),
+    ("ddljs", ("start", 0, {"workers": ["nowhere"], "routes": []}), "must be"),
+    ("ddljs", ("start", 0), "must be"),
+]
+
+
+@pytest.mark.parametrize(("problem", "action", "line"), CHEATS)
+def test_what_is_impossible_is_refused(problem: str, action: Any, line: str) -> None:
+    with pytest.raises(Refused, match=f"slot .*: {action[0]} of job {action[1]}: .*({line})"):
+        run(one_of(problem), Script(action))
+
+
+def test_devices_are_given_once() -> None:
+    """Two gangs on the same devices: the second is refused, in the slot of the first."""
+    instance = one_of("hadar")
+    taken = [("start", 0), ("preempt", 0), ("start", 0), ("start", 0)]
+    with pytest.raises(Refused, match=LATE):
+        run(instance, Script(*taken))
+
+
+class Notes:
+    """Writes down everything that it is told, and does nothing."""
+
+    preempts = True
+
+    def __init__(self) -> None:
+        self.seen: list[str] = []
+
+    def decide(self, state: Any) -> Any:
+        self.seen.append(repr((state, state.jobs)))
+        return [("start", job) for job in state.waiting] if not state.cluster else []
+
+
+@pytest.mark.parametrize(("problem", "field"), [("hadar", "epochs"), ("ddl-cluster", "iterations")])
+def test_hidden_lengths_are_in_no_message(problem: str, field: str) -> None:
+    """Jobs that differ in their lengths alone look the same, and so does a longer horizon."""
+    seen = []
+    instance = one_of(problem)
+    for factor in (1, 3):
+        data = instance.to_dict()
+        for job in data["jobs"]:
+            job[field] *= factor
+        if "horizon" in data:
+            data["horizon"] += 7 * factor
+        made = world(type(instance).parse(data), "none")
+        if problem == "ddl-cluster":  # how fine its ticks are depends on everything
+            made.clock = world(instance).clock  # type: ignore[attr-defined]
+        seen.append([made.opening(), made.advance(made.next_slot() or 0)])
+    assert seen[0] == seen[1] and "'arrived': [[0" in repr(seen[0])
+
+
+@pytest.mark.parametrize("problem", ["hadar", "ddljs", "ddl-cluster"])
+def test_figures_of_service_are_those_by_hand(problem: str) -> None:
+    """From the checker's completions alone, where there are some."""
+    policy = {"hadar": on_hadar.Srpt, "ddljs": lambda: on_ddljs.Gadget("greedy"), "ddl-cluster": AdaSrsf}[problem]()
+    found = run(one_of(problem), policy)
+    service, instance = found.service, one_of(problem)
+    if problem == "hadar":
+        ends = {name: end for name, end in found.report.details["completion"].items() if end is not None}
+        jct = [end - job.arrival + 1 for job in instance.jobs if (end := ends.get(job.id)) is not None]
+        assert service["unfinished"] == len(instance.jobs) - len(jct)
+        assert service["jct"] == pytest.approx(sum(jct) / len(jct))
+    if problem == "ddl-cluster":
+        made = world(instance)
+        length = made.opening()["slot_length"]
+        assert (
+            service["jct"] * length == pytest.approx(float(found.report.objective or 0)) and not service["unfinished"]
+        )
+    assert service["unfinished"] < len(instance.jobs)
+    assert service["wait"] is None or 0 <= service["wait"] < service["jct"]
+    assert service["jain"] is None or 1 / len(instance.jobs) <= service["jain"] <= 1 + 1e-9
