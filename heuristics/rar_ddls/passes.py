@@ -174,6 +174,7 @@ def release_servers(work: Workload, gpus: Gpus, size: int) -> None:
 LEAST_LOADED, FIRST_FIT, RANDOM = 0, 1, 2
 COMPLETE, BROKEN_OFF, ABANDONED = 0, 1, 2
 MAKESPAN, LARGEST, HIGH, ATTEMPTS_2, ATTEMPTS_3 = 0, 1, 2, 3, 4
+TOO_LATE = -1
 
 
 class Plan(NamedTuple):
@@ -294,6 +295,134 @@ def _take_random(work: Workload, gpus: Gpus, room: int, draws: npt.NDArray[np.fl
                 some[later] = some[later + 1]
 
 
+class Available(NamedTuple):
+    """GPUs of a load that leaves room for a job, when its turn comes.
+
+    Attributes
+    ----------
+    idle : how many are free now
+    reach : how many there are, busy ones included; fewer than the gang has will never be enough
+    high : the smallest load, the job's weight included, that theta kept a GPU from; FAR for none
+    """
+
+    idle: int
+    reach: int
+    high: int
+
+
+@njit_inline
+def _on_selected(work: Workload, gpus: Gpus, heap_size: int, room: int) -> Available:
+    """Algorithm 3: of the servers that were selected, which stand behind the heap."""
+    idle = reach = 0
+    least = FAR
+    for k in range(heap_size, gpus.servers.size):
+        server = gpus.servers[k]
+        for g in range(work.servers[server].first, work.servers[server + 1].first):
+            if gpus.load[g] <= room:
+                reach += 1
+                idle += not gpus.busy[g]
+            else:
+                least = min(least, gpus.load[g])
+    return Available(idle, reach, least)
+
+
+@njit_inline
+def _on_all(gpus: Gpus, room: int, enough: int) -> Available:
+    """Of the whole cluster; counting ends at `enough` idle ones, where the first ones will do."""
+    idle = reach = 0
+    least = FAR
+    for g in range(gpus.load.size):
+        if gpus.load[g] <= room:
+            reach += 1
+            idle += not gpus.busy[g]
+            if idle == enough:
+                break
+        else:
+            least = min(least, gpus.load[g])
+    return Available(idle, reach, least)
+
+
+@njit_inline
+def _free_last_exits(work: Workload, plan: Plan, gpus: Gpus, exits: int, room: int, pooled: bool, third: bool) -> int:
+    """Make the GPUs of the jobs that have just ended idle; how many more the waiting job may use."""
+    more = 0
+    running = work.clock[RUNNING]
+    for k in range(running, running + exits):
+        gone = work.lists[HEAP, k]
+        for g in gpus.taken[plan.row[gone] : plan.row[gone + 1]]:
+            gpus.busy[g] = False
+            if pooled:
+                push(gpus.pool, gpus.pool_size[0], gpus.load[g] * gpus.load.size + g)
+                gpus.pool_size[0] += 1
+            if gpus.load[g] <= room and (not third or gpus.selected[gpus.server_of[g]]):
+                more += 1
+    return more
+
+
+@njit_inline
+def _wait(
+    work: Workload,
+    plan: Plan,
+    gpus: Gpus,
+    at: int,
+    idle: int,
+    room: int,
+    beat: int,
+    literal: bool,
+    pooled: bool,
+    third: bool,
+) -> tuple[int, int]:
+    """Let jobs end until the one at place `at` of the order finds enough of its GPUs idle, or no job runs.
+
+    Returns
+    -------
+    How many of them are idle now, :data:`TOO_LATE` where the pass cannot beat the best one any more, and exits.
+    """
+    count, clock, size = gpus.load.size, work.clock, work.jobs[plan.order[at]].gang
+    waited = 0
+    while idle < size:
+        if not literal:
+            # This job and all later ones start after this slot.
+            bound = max(plan.longest[at], (plan.area[at] + count - 1) // count)
+            if clock[NOW] + bound >= beat:
+                return TOO_LATE, waited
+        exits = exit_some(work)
+        if exits == 0:
+            break
+        if clock[NOW] - 1 >= beat and not literal:
+            return TOO_LATE, waited
+        waited += 1
+        idle += _free_last_exits(work, plan, gpus, exits, room, pooled, third)
+    return idle, waited
+
+
+@njit_inline
+def _run_out(work: Workload, beat: int, literal: bool, facts: Integers) -> int:
+    """Every job has started: run to the last exit, which is the makespan."""
+    clock = work.clock
+    while clock[DONE] < work.jobs.size - 1:
+        if exit_some(work) == 0:
+            return BROKEN_OFF
+        if clock[NOW] - 1 >= beat and not literal:
+            return ABANDONED
+    facts[MAKESPAN] = clock[NOW] - 1
+    return COMPLETE
+
+
+@njit_inline
+def _take_selected(work: Workload, gpus: Gpus, heap_size: int, room: int, out: Integers) -> None:
+    """Algorithm 3, lines 3 to 5: the least loaded idle GPUs of the selected servers, ties by index."""
+    count, keys = gpus.load.size, 0
+    for k in range(heap_size, gpus.servers.size):
+        server = gpus.servers[k]
+        for g in range(work.servers[server].first, work.servers[server + 1].first):
+            if not gpus.busy[g] and gpus.load[g] <= room:
+                push(gpus.scratch, keys, gpus.load[g] * count + g)
+                keys += 1
+    for k in range(out.size):
+        out[k] = pop(gpus.scratch, keys - k) % count
+
+
 @njit_kernel
 def run_pass(
     work: Workload,
@@ -334,15 +463,12 @@ def run_pass(
     GPUs once for a job.
     """
     jobs, count = plan.order.size, gpus.load.size
-    servers, clock = work.servers, work.clock
+    clock = work.clock
     clear(work)
-    pooled = policy == LEAST_LOADED
+    pooled = policy == LEAST_LOADED  # idle GPUs are in the heap `pool` as long as Algorithm 2 takes from it
     by_server = False
-    top = 0
-    high = FAR
-    largest = 0
+    high, largest, drawn = FAR, 0, 0
     facts[:] = 0
-    drawn = 0
     for at in range(jobs):
         job = plan.order[at]
         size, weight = work.jobs[job].gang, plan.weights[job]
@@ -352,70 +478,34 @@ def run_pass(
             by_server, pooled = True, False
             order_servers(work, gpus)
         out = gpus.taken[plan.row[job] : plan.row[job + 1]]
-        # Count what is available now; `reach` counts busy GPUs too.
+        # What is there for the head job: Algorithm 2 takes at once where it can; where no load is above `room` the
+        # pool's size says all; else GPUs are counted.
         heap_size = 0
-        available = reach = 0
         placed = pooled and not third and _take_pool(gpus, room, out)
         if third:
             heap_size = select_servers(work, gpus, plan.need[job])
-            for k in range(heap_size, gpus.servers.size):
-                server = gpus.servers[k]
-                for g in range(servers[server].first, servers[server + 1].first):
-                    if gpus.load[g] <= room:
-                        reach += 1
-                        available += not gpus.busy[g]
-                    else:
-                        high = min(high, gpus.load[g] + weight)
+            there = _on_selected(work, gpus, heap_size, room)
         elif placed:
-            available = reach = size
-        elif pooled and top <= room:
-            reach = count
-            available = gpus.pool_size[0]
+            there = Available(size, size, FAR)
+        elif pooled and largest <= room:
+            there = Available(gpus.pool_size[0], count, FAR)
         else:
-            for g in range(count):
-                if gpus.load[g] <= room:
-                    reach += 1
-                    available += not gpus.busy[g]
-                    if policy == FIRST_FIT and available == size:
-                        break  # the first ones are taken, whatever follows
-                else:
-                    high = min(high, gpus.load[g] + weight)
-        attempts = 1
-        hopeless = reach < size
+            there = _on_all(gpus, room, size if policy == FIRST_FIT else count + 1)
+        if there.high < FAR:
+            high = min(high, there.high + weight)
         facts[HIGH] = high
-        while available < size and (literal or not hopeless):
-            if not literal:
-                bound = max(plan.longest[at], (plan.area[at] + count - 1) // count)
-                if clock[NOW] + bound >= beat:  # this job and all later ones start after this slot
-                    return ABANDONED
-            exits = exit_some(work)
-            if exits == 0:
-                break
-            if clock[NOW] - 1 >= beat and not literal:
+        idle, attempts = there.idle, 1
+        if idle < size and (literal or there.reach >= size):
+            idle, more = _wait(work, plan, gpus, at, idle, room, beat, literal, pooled, third)
+            if idle == TOO_LATE:
                 return ABANDONED
-            attempts += 1
-            for k in range(clock[RUNNING], clock[RUNNING] + exits):
-                gone = work.lists[HEAP, k]
-                for g in gpus.taken[plan.row[gone] : plan.row[gone + 1]]:
-                    gpus.busy[g] = False
-                    if pooled:
-                        push(gpus.pool, gpus.pool_size[0], gpus.load[g] * count + g)
-                        gpus.pool_size[0] += 1
-                    if gpus.load[g] <= room and (not third or gpus.selected[gpus.server_of[g]]):
-                        available += 1
+            attempts += more
         facts[ATTEMPTS_3 if third else ATTEMPTS_2] += attempts
-        if available < size:
+        if idle < size:
             return BROKEN_OFF
+        # Take them.
         if third:
-            keys = 0
-            for k in range(heap_size, gpus.servers.size):
-                server = gpus.servers[k]
-                for g in range(servers[server].first, servers[server + 1].first):
-                    if not gpus.busy[g] and gpus.load[g] <= room:
-                        push(gpus.scratch, keys, gpus.load[g] * count + g)
-                        keys += 1
-            for k in range(size):
-                out[k] = pop(gpus.scratch, keys - k) % count
+            _take_selected(work, gpus, heap_size, room, out)
         elif pooled:
             if not placed:
                 _take_pool(gpus, room, out)
@@ -424,18 +514,11 @@ def run_pass(
         else:
             _take_random(work, gpus, room, plan.draws[drawn : drawn + 2 * size], out)
             drawn += 2 * size
-        loaded = _place(work, plan, gpus, job)
-        top = max(top, loaded)
-        largest = max(largest, loaded)
+        # Start the job; what it ends at the earliest may already be too late.
+        largest = max(largest, _place(work, plan, gpus, job))
         facts[LARGEST] = largest
         if third:
             release_servers(work, gpus, heap_size)
         if clock[NOW] - 1 + work.jobs[job].best >= beat and not literal:
             return ABANDONED
-    while clock[DONE] < jobs:
-        if exit_some(work) == 0:
-            return BROKEN_OFF
-        if clock[NOW] - 1 >= beat and not literal:
-            return ABANDONED
-    facts[MAKESPAN] = clock[NOW] - 1
-    return COMPLETE
+    return _run_out(work, beat, literal, facts)
