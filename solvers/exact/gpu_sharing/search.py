@@ -7,11 +7,12 @@ import math
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from schedgap.formulations.common.compiled import njit_cached
+from schedgap.formulations.common.compiled import njit_cached, njit_inline, njit_kernel
 from schedgap.formulations.common.instance import Solution
 from schedgap.formulations.gpu_sharing.instance import GpuSharingInstance
 from schedgap.formulations.gpu_sharing.modes import Choices, choices, placed
@@ -23,6 +24,9 @@ Floats = NDArray[np.float64]
 Flags = NDArray[np.bool_]
 
 _FAR = 1 << 40
+_DONE = 1e-11
+"""Of its work: a job with no more to go has ended."""
+WAITING, RUNNING, DONE = 0, 1, 2
 
 
 @dataclass(frozen=True)
@@ -80,7 +84,7 @@ class Search:
                 for b in range(counts[k]):
                     fits[j, k, a, b] = fits[k, j, b, a] = (a, b) not in clashes
         data = choices.tables
-        self._problem = (
+        self._jobs = Jobs(
             data.arrival,
             data.gpus,
             work,
@@ -99,14 +103,14 @@ class Search:
             order, mode = np.lexsort((work[:, 0], start.start)), start.mode.copy()
             allowed, eager = start.overlap > 0, np.zeros(n, dtype=np.bool_)
         none, nothing = np.zeros(n, dtype=np.int64), np.zeros((n, n), dtype=np.int64)
-        self._now = (order, mode, allowed, eager)
+        self._now = Genes(order, mode, allowed, eager)
         self._best = (none.copy(), none.copy(), none.copy(), nothing)
         self._sums = np.array([_FAR, _FAR], dtype=np.int64)
 
     def run(self, rounds: int, first: int = 0, count: int | None = None) -> None:
         """Try `count` changes from the `first` on of an annealing of so many rounds; all where not given."""
         last = rounds if count is None else min(rounds, first + count)
-        _anneal(self._now, self._best, self._sums, (first, last, rounds), self._heat, self._rng, self._problem)
+        _anneal(self._now, self._best, self._sums, (first, last, rounds), self._heat, self._rng, self._jobs)
 
     @property
     def found(self) -> OverlapSchedule | None:
@@ -116,181 +120,278 @@ class Search:
         return None if total >= _FAR else OverlapSchedule(start, end, mode, overlap, total)
 
 
+class Jobs(NamedTuple):
+    """What is to be scheduled, for compiled code.
+
+    Attributes
+    ----------
+    arrival, gpus : (J,)
+    work : (J, M) slots alone by mode
+    counts : (J,) how many modes there are
+    slowdown : (J, J) xi
+    fits : (J, J, M, M) whether two jobs fit one GPU in these modes
+    total_gpus, horizon : of the instance
+    """
+
+    arrival: Ints
+    gpus: Ints
+    work: Floats
+    counts: Ints
+    slowdown: Floats
+    fits: Flags
+    total_gpus: int
+    horizon: int
+
+
+class Genes(NamedTuple):
+    """What a schedule is made of: an order, a mode by job, who may share, and who shares though GPUs are free."""
+
+    order: Ints
+    mode: Ints
+    allowed: Flags
+    eager: Flags
+
+
+class Run(NamedTuple):
+    """A schedule while it is made; arrays that compiled code changes.
+
+    Attributes
+    ----------
+    start, end, overlap : (J,), (J,) and (J, J), the schedule
+    remaining, factor : (J,) slots alone to go, and the present slowdown
+    state : (J,) WAITING, RUNNING or DONE
+    alone : (J,) GPUs that a running job shares with nobody
+    take : (J,) GPUs that the job at hand would share with each other one
+    """
+
+    start: Ints
+    end: Ints
+    overlap: Ints
+    remaining: Floats
+    factor: Floats
+    state: Ints
+    alone: Ints
+    take: Ints
+
+
 @njit_cached
-def _decode(
-    order: Ints,
-    mode: Ints,
-    allowed: Flags,
-    eager: Flags,
-    arrival: Ints,
-    gpus: Ints,
-    work: Floats,
-    slowdown: Floats,
-    fits: Flags,
-    total_gpus: int,
-    horizon: int,
-    start: Ints,
-    end: Ints,
-    overlap: Ints,
-) -> int:  # pragma: no cover - compiled
+def _new_run(n: int) -> Run:  # pragma: no cover - compiled
+    start, end, overlap = np.zeros(n, dtype=np.int64), np.zeros(n, dtype=np.int64), np.zeros((n, n), dtype=np.int64)
+    state, alone, take = np.zeros(n, dtype=np.int64), np.zeros(n, dtype=np.int64), np.zeros(n, dtype=np.int64)
+    return Run(start, end, overlap, np.zeros(n), np.ones(n), state, alone, take)
+
+
+@njit_inline
+def _clear(run: Run) -> None:  # pragma: no cover - compiled
+    """All jobs wait. What was of a former schedule in `remaining`, `factor` and `take` is set before it is read."""
+    for j in range(run.state.size):
+        run.state[j] = WAITING
+        run.alone[j] = 0
+        for k in range(run.state.size):
+            run.overlap[j, k] = 0
+
+
+@njit_inline
+def _cheapest_partner(jobs: Jobs, genes: Genes, run: Run, j: int, need: int) -> int:  # pragma: no cover - compiled
+    """With whom j shares next: the least slots lost by both for each GPU shared; -1 where nobody can."""
+    n, partner, least = run.state.size, -1, 1e18
+    mode = genes.mode
+    for k in range(n):
+        if run.state[k] != RUNNING or run.alone[k] == 0 or run.take[k] > 0 or not genes.allowed[j, k]:
+            continue
+        if not jobs.fits[j, k, mode[j], mode[k]]:
+            continue
+        loss = run.remaining[k] * max(0.0, jobs.slowdown[k, j] - run.factor[k])
+        loss += jobs.work[j, mode[j]] * (jobs.slowdown[j, k] - 1)
+        loss /= min(need, run.alone[k])
+        if loss < least:
+            partner, least = k, loss
+    return partner
+
+
+@njit_inline
+def _free_needed(jobs: Jobs, genes: Genes, run: Run, j: int, free: int) -> int:  # pragma: no cover - compiled
+    """How many free GPUs j takes beside those that it shares (`take`); -1 where it cannot start.
+
+    It shares what free GPUs do not give; an eager job shares as much as it can.
+    """
+    need, lonely = jobs.gpus[j], 0
+    for k in range(run.state.size):
+        run.take[k] = 0
+        lonely += run.alone[k]
+    if free >= need and not genes.eager[j]:
+        return need
+    if free + lonely < need:
+        return -1
+    shared = need if genes.eager[j] else need - free
+    while shared > 0:
+        k = _cheapest_partner(jobs, genes, run, j, shared)
+        if k < 0:
+            break
+        run.take[k] = min(shared, run.alone[k])
+        shared -= run.take[k]
+        need -= run.take[k]
+    return need if need <= free else -1
+
+
+@njit_inline
+def _begin(jobs: Jobs, genes: Genes, run: Run, j: int, slot: int, lonely: int) -> None:  # pragma: no cover - compiled
+    """Start j with so many GPUs of its own, and slow down those beside it."""
+    run.alone[j], run.state[j], run.start[j] = lonely, RUNNING, slot
+    run.remaining[j], run.factor[j] = jobs.work[j, genes.mode[j]], 1.0
+    for k in range(run.state.size):
+        if run.take[k] > 0:
+            run.overlap[j, k] = run.overlap[k, j] = run.take[k]
+            run.alone[k] -= run.take[k]
+            run.factor[j] = max(run.factor[j], jobs.slowdown[j, k])
+            run.factor[k] = max(run.factor[k], jobs.slowdown[k, j])
+
+
+@njit_inline
+def _until_next(jobs: Jobs, genes: Genes, run: Run, slot: int) -> int:  # pragma: no cover - compiled
+    """Slots until a job ends or arrives; _FAR where none will."""
+    ahead = _FAR
+    for j in range(run.state.size):
+        if run.state[j] == RUNNING:
+            rounded = run.remaining[j] * run.factor[j] - _DONE * jobs.work[j, genes.mode[j]]
+            ahead = min(ahead, max(1, int(np.ceil(rounded))))
+        elif run.state[j] == WAITING and jobs.arrival[j] > slot:
+            ahead = min(ahead, jobs.arrival[j] - slot)
+    return ahead
+
+
+@njit_inline
+def _advance(jobs: Jobs, genes: Genes, run: Run, last: int, ahead: int) -> tuple[int, int]:  # pragma: no cover
+    """Run to the end of slot `last`, `ahead` slots on: how many jobs end there, and how many GPUs they free."""
+    n, ended, freed = run.state.size, 0, 0
+    for j in range(n):
+        if run.state[j] == RUNNING:
+            run.remaining[j] -= ahead / run.factor[j]
+    for j in range(n):
+        if run.state[j] == RUNNING and run.remaining[j] <= _DONE * jobs.work[j, genes.mode[j]]:
+            run.state[j], run.end[j] = DONE, last
+            ended += 1
+            freed += run.alone[j]
+            run.alone[j] = 0
+            # GPUs that it shared are the other's alone, or free where that has ended too.
+            for k in range(n):
+                if run.state[k] == RUNNING and run.overlap[j, k] > 0:
+                    run.alone[k] += run.overlap[j, k]
+    return ended, freed
+
+
+@njit_inline
+def _pace(jobs: Jobs, run: Run) -> None:  # pragma: no cover - compiled
+    """The slowdown of every running job beside those that still run: that of its worst partner."""
+    for j in range(run.state.size):
+        if run.state[j] == RUNNING:
+            run.factor[j] = 1.0
+            for k in range(run.state.size):
+                if run.state[k] == RUNNING and run.overlap[j, k] > 0:
+                    run.factor[j] = max(run.factor[j], jobs.slowdown[j, k])
+
+
+@njit_kernel
+def _decode(jobs: Jobs, genes: Genes, run: Run) -> int:  # pragma: no cover - compiled
     """List scheduling by `order`; the sum of last slots, or a huge number beyond the horizon."""
-    n = len(order)
-    remaining = np.empty(n)
-    factor = np.ones(n)
-    state = np.zeros(n, dtype=np.int64)  # 0 waiting, 1 running, 2 done
-    alone = np.zeros(n, dtype=np.int64)
-    overlap[:, :] = 0
-    free = total_gpus
-    slot = arrival.min()
-    open_jobs = n
-    cost = 0
-    take = np.zeros(n, dtype=np.int64)
+    n = run.state.size
+    _clear(run)
+    slot = jobs.arrival[0]
+    for j in range(n):
+        slot = min(slot, jobs.arrival[j])
+    free, open_jobs, cost, last = jobs.total_gpus, n, 0, 0
     while open_jobs > 0:
-        if slot > horizon:
+        if slot > jobs.horizon:
             return _FAR
         for place in range(n):
-            j = order[place]
-            if state[j] != 0 or arrival[j] > slot:
-                continue
-            need = gpus[j]
-            take[:] = 0
-            if free < need or eager[j]:
-                if free + alone.sum() < need:
-                    continue
-                first = 0 if eager[j] else free
-                need -= min(first, need)
-                while need > 0:
-                    best, best_cost = -1, 1e18
-                    for k in range(n):
-                        if state[k] != 1 or alone[k] == 0 or take[k] > 0 or not allowed[j, k]:
-                            continue
-                        if not fits[j, k, mode[j], mode[k]]:
-                            continue
-                        loss = remaining[k] * max(0.0, slowdown[k, j] - factor[k]) + work[j, mode[j]] * (
-                            slowdown[j, k] - 1
-                        )
-                        loss /= min(need, alone[k])
-                        if loss < best_cost:
-                            best, best_cost = k, loss
-                    if best < 0:
-                        break
-                    take[best] = min(need, alone[best])
-                    need -= take[best]
-                need = gpus[j] - take.sum()
-                if need > free:
-                    continue
-            free -= need
-            alone[j] = need
-            state[j] = 1
-            start[j] = slot
-            remaining[j] = work[j, mode[j]]
-            factor[j] = 1.0
-            for k in range(n):
-                if take[k] > 0:
-                    overlap[j, k] = overlap[k, j] = take[k]
-                    alone[k] -= take[k]
-                    factor[j] = max(factor[j], slowdown[j, k])
-                    factor[k] = max(factor[k], slowdown[k, j])
-        ahead = _FAR
-        for j in range(n):
-            if state[j] == 1:
-                ahead = min(ahead, max(1, int(np.ceil(remaining[j] * factor[j] - 1e-11 * work[j, mode[j]]))))
-            elif state[j] == 0 and arrival[j] > slot:
-                ahead = min(ahead, arrival[j] - slot)
+            j = genes.order[place]
+            if run.state[j] == WAITING and jobs.arrival[j] <= slot:
+                lonely = _free_needed(jobs, genes, run, j, free)
+                if lonely >= 0:
+                    free -= lonely
+                    _begin(jobs, genes, run, j, slot, lonely)
+        ahead = _until_next(jobs, genes, run, slot)
         if ahead == _FAR:
             return _FAR
-        for j in range(n):
-            if state[j] == 1:
-                remaining[j] -= ahead / factor[j]
         last = slot + ahead - 1
         slot += ahead
-        for j in range(n):
-            if state[j] == 1 and remaining[j] <= 1e-11 * work[j, mode[j]]:
-                state[j] = 2
-                end[j] = last
-                cost += last
-                open_jobs -= 1
-                free += alone[j]
-                alone[j] = 0
-                for k in range(n):
-                    if state[k] == 1 and overlap[j, k] > 0:
-                        alone[k] += overlap[j, k]
-        for j in range(n):
-            if state[j] == 1:
-                factor[j] = 1.0
-                for k in range(n):
-                    if state[k] == 1 and overlap[j, k] > 0:
-                        factor[j] = max(factor[j], slowdown[j, k])
-    if end.max() > horizon:
-        return _FAR
-    return cost
+        ended, freed = _advance(jobs, genes, run, last, ahead)
+        cost += ended * last
+        open_jobs -= ended
+        free += freed
+        _pace(jobs, run)
+    return _FAR if last > jobs.horizon else cost
+
+
+@njit_kernel
+def _change(jobs: Jobs, genes: Genes, kind: int, a: int, b: int, rng: np.random.Generator) -> None:  # pragma: no cover
+    """Change places (kind 0 to 2) or move in the order (3 to 5), whether a and b may share, a mode, or who is eager."""
+    order = genes.order
+    if kind < 3:
+        order[a], order[b] = order[b], order[a]
+    elif kind < 6:
+        _move(order, a, b)
+    elif kind < 8:
+        genes.allowed[a, b] = not genes.allowed[a, b]
+    elif kind < 9:
+        genes.mode[a] = int(jobs.counts[a] * rng.random())
+    else:
+        genes.eager[a] = not genes.eager[a]
+
+
+@njit_inline
+def _move(order: Ints, source: int, target: int) -> None:  # pragma: no cover - compiled
+    """The job at one place goes to another; those between move up or down."""
+    job, step = order[source], 1 if source < target else -1
+    for place in range(source, target, step):
+        order[place] = order[place + step]
+    order[target] = job
 
 
 @njit_cached
 def _anneal(
-    state: tuple[Ints, Ints, Flags, Flags],
+    genes: Genes,
     kept_best: tuple[Ints, Ints, Ints, Ints],
     sums: Ints,
     part: tuple[int, int, int],
     heat: float,
     rng: np.random.Generator,
-    problem: tuple[Ints, Ints, Floats, Ints, Floats, Flags, int, int],
+    jobs: Jobs,
 ) -> None:  # pragma: no cover - compiled
     """A part (from, to, of how many) of an annealing in four coolings; `sums` are of the present and the best one."""
-    arrival, gpus, work, counts, slowdown, fits, total_gpus, horizon = problem
-    order, mode, allowed, eager = state
     best_start, best_end, best_mode, best_overlap = kept_best
-    n = len(arrival)
-    start, end = np.zeros(n, dtype=np.int64), np.zeros(n, dtype=np.int64)
-    overlap = np.zeros((n, n), dtype=np.int64)
+    n = len(jobs.arrival)
+    run = _new_run(n)
     first, last, rounds = part
     for r in range(first - 1 if first == 0 else first, last):  # one more at the beginning: the state as it is
         phase = (r % max(1, rounds // 4)) / max(1, rounds // 4)
         limit = heat * (1 - phase) + 0.05
         kind = int(10 * rng.random())
         a, b = int(n * rng.random()), int(n * rng.random())
-        old_mode, old_allowed = mode[a], allowed[a, b]
-        before = order.copy()
-        if r < 0:
-            kind = 10
-        elif kind < 3:
-            order[a], order[b] = before[b], before[a]
-        elif kind < 6:
-            moved = before[a]
-            if a < b:
-                order[a:b] = before[a + 1 : b + 1]
-            else:
-                order[b + 1 : a + 1] = before[b:a]
-            order[b] = moved
-        elif kind < 8:
-            allowed[a, b] = not old_allowed
-        elif kind < 9:
-            mode[a] = int(counts[a] * rng.random())
-        else:
-            eager[a] = not eager[a]
-        value = _decode(
-            order, mode, allowed, eager, arrival, gpus, work, slowdown, fits, total_gpus, horizon, start, end, overlap
-        )
+        old_mode, old_allowed, before = genes.mode[a], genes.allowed[a, b], genes.order.copy()
+        if r >= 0:
+            _change(jobs, genes, kind, a, b, rng)
+        value = _decode(jobs, genes, run)
         if value <= sums[0] or rng.random() < np.exp((sums[0] - value) / limit):
             sums[0] = value
             if value < sums[1]:
                 sums[1] = value
-                best_start[:], best_end[:], best_mode[:] = start, end, mode
-                best_overlap[:, :] = overlap
-        else:
-            order[:] = before
-            mode[a], allowed[a, b] = old_mode, old_allowed
+                best_start[:], best_end[:], best_mode[:] = run.start, run.end, genes.mode
+                best_overlap[:, :] = run.overlap
+        elif r >= 0:
+            genes.order[:] = before
+            genes.mode[a], genes.allowed[a, b] = old_mode, old_allowed
             if kind == 9:
-                eager[a] = not eager[a]
+                genes.eager[a] = not genes.eager[a]
 
 
 def _compile() -> None:
     """Compile now, or load what is kept on disk: the clock of a solve starts after the imports."""
     one, numbers, flags = np.ones(1, dtype=np.int64), np.ones((1, 1)), np.zeros((1, 1), dtype=np.bool_)
-    state = (np.zeros(1, dtype=np.int64), np.zeros(1, dtype=np.int64), flags, np.zeros(1, dtype=np.bool_))
+    genes = Genes(np.zeros(1, dtype=np.int64), np.zeros(1, dtype=np.int64), flags, np.zeros(1, dtype=np.bool_))
     best = (one.copy(), one.copy(), one.copy(), np.zeros((1, 1), dtype=np.int64))
-    problem = (one, one, numbers, one, numbers, np.zeros((1, 1, 1, 1), dtype=np.bool_), 1, 1)
-    _anneal(state, best, np.array([_FAR, _FAR]), (0, 1, 1), 1.0, np.random.default_rng(0), problem)
+    jobs = Jobs(one, one, numbers, one, numbers, np.zeros((1, 1, 1, 1), dtype=np.bool_), 1, 1)
+    _anneal(genes, best, np.array([_FAR, _FAR]), (0, 1, 1), 1.0, np.random.default_rng(0), jobs)
 
 
 _compile()

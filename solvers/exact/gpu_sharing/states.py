@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from schedgap.formulations.common.compiled import njit_cached
+from schedgap.formulations.common.compiled import njit_cached, njit_inline
 
 Ints = NDArray[np.int64]
 Shorts = NDArray[np.int16]
@@ -392,6 +392,120 @@ def expand(
     return last
 
 
+@njit_inline
+def _enter(levels: Levels, d: int, of_partner: bool, place: int, value: float) -> int:  # pragma: no cover - compiled
+    """Begin level d."""
+    levels.of_partner[d], levels.place[d], levels.choice[d], levels.value[d] = of_partner, place, 0, value
+    return d
+
+
+@njit_inline
+def _start_costs_too_much(
+    d: int, slot: int, p: int, limit: float, node: Node, levels: Levels, tables: SlotTables, potentials: Potentials,
+    earliest: Ints, latest: Ints,
+) -> bool:  # pragma: no cover - compiled  # fmt: skip
+    """A job has just started: whether what that does to those beside it is too much; raises the level's value."""
+    if not ends(slot - 1, node, tables, earliest, latest):
+        return True
+    wait = potentials.least_wait
+    bound = least_cost(p, slot - 1, node, earliest, latest, tables, potentials)
+    for v in range(levels.place[d]):
+        j = levels.waiting[v]
+        if node.status[j] == WAITING:  # it was decided that it does not start in this slot
+            bound += wait[p, j, slot + 1] - wait[p, j, slot]
+    levels.value[d] = max(bound, levels.value[d])
+    return bound > limit
+
+
+@njit_inline
+def _next_of_job(
+    d: int, slot: int, p: int, limit: float, node: Node, levels: Levels, tables: SlotTables, potentials: Potentials
+) -> int:  # pragma: no cover - compiled
+    """A level of a job: it waits, then it starts with each number of steps; the level to go on with."""
+    w = levels.place[d]
+    j, c = levels.waiting[w], levels.choice[d]
+    node.status[j] = WAITING
+    levels.choice[d] += 1
+    q = tables.first[j] + c - 1
+    if q == tables.first[j + 1]:
+        return d - 1
+    before = potentials.least_wait[p, j, slot]
+    if c == 0:
+        then = levels.value[d] + potentials.least_wait[p, j, slot + 1] - before
+        return _enter(levels, d + 1, False, w + 1, then) if then <= limit else d
+    then = levels.value[d] + potentials.least_start[p, q, slot] - before
+    if then > limit:
+        return d
+    node.status[j], node.alone[j] = RUNNING, 0
+    node.kind[j], node.start[j], node.remaining[j] = q, slot, tables.work[q]
+    levels.partner[d + 1], levels.need[d + 1] = 0, tables.gpus[j]
+    return _enter(levels, d + 1, True, w, then)
+
+
+@njit_inline
+def _find_partner(d: int, node: Node, levels: Levels, tables: SlotTables) -> bool:  # pragma: no cover - compiled
+    """The next job to share GPUs with, or n where the rest of the GPUs is free ones; False where they do not suffice.
+
+    A job that was held back in the slot before, when its GPUs were free, starts later only beside one that runs since.
+    """
+    n, need = len(node.status), levels.need[d]
+    j, k = levels.waiting[levels.place[d]], levels.partner[d]
+    possible, partner = node.counts[FREE], n
+    for other in range(n - 1, k - 1, -1):
+        runs = other != j and node.status[other] == RUNNING
+        if runs and node.alone[other] > 0 and tables.fits[node.kind[j], node.kind[other]]:
+            possible += node.alone[other]
+            partner = other
+    levels.partner[d] = n if need == 0 else partner
+    if possible < need:
+        return False
+    if levels.partner[d] < n or not (node.counts[HELD_BACK] >> j) & 1:
+        return True
+    beside = False
+    for other in range(n):
+        beside |= node.before[other] and node.status[other] == RUNNING and node.shared[j, other] > 0
+    return beside
+
+
+@njit_inline
+def _take_free(d: int, node: Node, levels: Levels) -> int:  # pragma: no cover - compiled
+    """The rest of the job's GPUs are free ones; the second time round they are given back."""
+    w, need = levels.place[d], levels.need[d]
+    j = levels.waiting[w]
+    if levels.choice[d] == 0:
+        levels.choice[d] = 1
+        node.counts[FREE] -= need
+        node.alone[j] = need
+        return _enter(levels, d + 1, False, w + 1, levels.value[d])
+    node.counts[FREE] += need
+    node.alone[j] = 0
+    return d - 1
+
+
+@njit_inline
+def _share_more(
+    d: int, slot: int, p: int, limit: float, node: Node, levels: Levels, tables: SlotTables, potentials: Potentials
+) -> int:  # pragma: no cover - compiled
+    """Share one GPU more with the partner than the last time, none at first; the level to go on with."""
+    w, k, need = levels.place[d], levels.partner[d], levels.need[d]
+    j, o = levels.waiting[w], levels.choice[d]
+    levels.choice[d] += 1
+    if o > 0:
+        node.alone[k] += o - 1
+    # They share at least until one of them could end alone.
+    together = slot - 1 + max(1, math.ceil(min(node.remaining[j], node.remaining[k]) - NEAR))
+    q, r = node.kind[j], node.kind[k]
+    costs = potentials.pair[p, q, r, min(tables.last, together)] - potentials.pair[p, q, r, slot - 1]
+    then = levels.value[d] + o * costs
+    if o > need or o > node.alone[k] or then > limit:
+        node.shared[j, k] = node.shared[k, j] = 0
+        return d - 1
+    node.shared[j, k] = node.shared[k, j] = o
+    node.alone[k] -= o
+    levels.partner[d + 1], levels.need[d + 1] = k + 1, need - o
+    return _enter(levels, d + 1, True, w, then)
+
+
 @njit_cached
 def _choose(
     slot: int, stop: int, p: int, count: int, limit: float, node: Node, levels: Levels, after: States,
@@ -402,103 +516,32 @@ def _choose(
     Depth first without recursion (numba's cache of recursive code crashes). After `stop` levels, or when states were
     lost, it returns with the level that it would go on with.
     """
-    status, alone, shared, counts = node.status, node.alone, node.shared, node.counts
-    first, wait = tables.first, potentials.least_wait
-    waiting, of_partner, place, partner, choice, need, value = levels
-    n, many = len(status), counts[MANY]
+    n = len(node.status)
     earliest, latest = np.zeros(n, dtype=np.int64), np.zeros(n, dtype=np.int64)
-    d = counts[LEVEL]
+    d = node.counts[LEVEL]
     while d >= 0 and found.sums[TRIED] < stop and not found.sums[LOST]:
-        w = place[d]
         found.sums[TRIED] += 1
-        if not of_partner[d]:
-            if w == many:
-                _advance(slot, node, tables, potentials, count, p, limit, after, found)
+        fresh = levels.choice[d] == 0
+        if levels.of_partner[d]:
+            if fresh and not _find_partner(d, node, levels, tables):
                 d -= 1
-                continue
-            if choice[d] == 0 and d > 0 and of_partner[d - 1]:
-                # A job has just started: what that does to those beside it may already be too much.
-                if not ends(slot - 1, node, tables, earliest, latest):
-                    d -= 1
-                    continue
-                bound = least_cost(p, slot - 1, node, earliest, latest, tables, potentials)
-                for v in range(w):
-                    if status[waiting[v]] == WAITING:
-                        bound += wait[p, waiting[v], slot + 1] - wait[p, waiting[v], slot]
-                value[d] = max(bound, value[d])
-                if bound > limit:
-                    d -= 1
-                    continue
-            j = waiting[w]
-            status[j] = WAITING
-            c = choice[d]
-            choice[d] += 1
-            q = first[j] + c - 1
-            if q == first[j + 1]:
-                d -= 1
-            elif c == 0:
-                then = value[d] + wait[p, j, slot + 1] - wait[p, j, slot]
-                if then <= limit:
-                    d += 1
-                    of_partner[d], place[d], choice[d], value[d] = False, w + 1, 0, then
+            elif levels.partner[d] == n:
+                d = _take_free(d, node, levels)
             else:
-                then = value[d] + potentials.least_start[p, q, slot] - wait[p, j, slot]
-                if then <= limit:
-                    status[j], alone[j] = RUNNING, 0
-                    node.kind[j], node.start[j], node.remaining[j] = q, slot, tables.work[q]
-                    d += 1
-                    of_partner[d], place[d], choice[d], value[d] = True, w, 0, then
-                    partner[d], need[d] = 0, tables.gpus[j]
-            continue
-        j, k = waiting[w], partner[d]
-        if choice[d] == 0:
-            possible, then_partner = counts[FREE], n
-            for other in range(n - 1, k - 1, -1):
-                runs = other != j and status[other] == RUNNING
-                if runs and alone[other] > 0 and tables.fits[node.kind[j], node.kind[other]]:
-                    possible += alone[other]
-                    then_partner = other
-            k = partner[d] = n if need[d] == 0 else then_partner
-            stopped = possible < need[d]
-            if k == n and (counts[HELD_BACK] >> j) & 1:
-                beside = False
-                for other in range(n):
-                    beside |= node.before[other] and status[other] == RUNNING and shared[j, other] > 0
-                stopped |= not beside
-            if stopped:
-                d -= 1
-                continue
-        if k == n:
-            if choice[d] == 0:
-                choice[d] = 1
-                counts[FREE] -= need[d]
-                alone[j] = need[d]
-                d += 1
-                of_partner[d], place[d], choice[d], value[d] = False, w + 1, 0, value[d - 1]
-            else:
-                counts[FREE] += need[d]
-                alone[j] = 0
-                d -= 1
-            continue
-        o = choice[d]
-        choice[d] += 1
-        if o > 0:
-            alone[k] += o - 1
-        # They share at least until one of them could end alone.
-        together = slot - 1 + max(1, math.ceil(min(node.remaining[j], node.remaining[k]) - NEAR))
-        q, r = node.kind[j], node.kind[k]
-        costs = potentials.pair[p, q, r, min(tables.last, together)] - potentials.pair[p, q, r, slot - 1]
-        then = value[d] + o * costs
-        if o > need[d] or o > alone[k] or then > limit:
-            shared[j, k] = shared[k, j] = 0
+                d = _share_more(d, slot, p, limit, node, levels, tables, potentials)
+        elif levels.place[d] == node.counts[MANY]:  # every waiting job is decided
+            _advance(slot, node, tables, potentials, count, p, limit, after, found)
             d -= 1
-            continue
-        shared[j, k] = shared[k, j] = o
-        alone[k] -= o
-        d += 1
-        of_partner[d], place[d], choice[d], value[d] = True, w, 0, then
-        partner[d], need[d] = k + 1, need[d - 1] - o
-    counts[LEVEL] = d
+        elif (
+            fresh
+            and d > 0
+            and levels.of_partner[d - 1]
+            and _start_costs_too_much(d, slot, p, limit, node, levels, tables, potentials, earliest, latest)
+        ):
+            d -= 1
+        else:
+            d = _next_of_job(d, slot, p, limit, node, levels, tables, potentials)
+    node.counts[LEVEL] = d
 
 
 @njit_cached
