@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from schedgap.formulations.common.compiled import njit_cached, njit_inline
+from schedgap.formulations.common.compiled import njit_cached, njit_inline, njit_kernel
 
 Ints = NDArray[np.int64]
 Shorts = NDArray[np.int16]
@@ -103,6 +103,9 @@ class Node(NamedTuple):
 
     `counts` are free GPUs, jobs held back as bits, the cost, how many jobs could start, and the level of the search
     for which of them do (less than 0 where it is at its end).
+
+    The last ones are room for what is computed of it: of :func:`ends`, the work that is left and the slowdown at some
+    later slot, and the earliest and latest last slots; of :func:`_advance`, the work that was left before.
     """
 
     status: Ints
@@ -114,6 +117,11 @@ class Node(NamedTuple):
     before: Flags
     shared: Ints
     counts: Ints
+    later: Floats
+    slow: Floats
+    earliest: Ints
+    latest: Ints
+    former: Floats
 
 
 class Levels(NamedTuple):
@@ -173,7 +181,9 @@ def empty_node(n: int) -> Node:  # pragma: no cover - compiled
     status, alone, before = np.zeros(n, dtype=np.int64), np.zeros(n, dtype=np.int64), np.zeros(n, dtype=np.bool_)
     shared, counts = np.zeros((n, n), dtype=np.int64), np.zeros(5, dtype=np.int64)
     counts[LEVEL] = -1
-    return Node(status, kind, start, end, np.zeros(n), alone, before, shared, counts)
+    earliest, latest = np.zeros(n, dtype=np.int64), np.zeros(n, dtype=np.int64)
+    room_of = (np.zeros(n), np.zeros(n), earliest, latest, np.zeros(n))
+    return Node(status, kind, start, end, np.zeros(n), alone, before, shared, counts, *room_of)
 
 
 @njit_cached
@@ -185,7 +195,7 @@ def empty_levels(n: int) -> Levels:  # pragma: no cover - compiled
     return Levels(np.zeros(n, dtype=np.int64), of_partner, place, partner, choice, need, value)
 
 
-@njit_cached
+@njit_kernel
 def load(i: int, states: States, node: Node, tables: SlotTables) -> None:  # pragma: no cover - compiled
     """Make the node a state."""
     n = len(node.status)
@@ -211,7 +221,7 @@ def load(i: int, states: States, node: Node, tables: SlotTables) -> None:  # pra
     node.counts[FREE], node.counts[HELD_BACK], node.counts[COST] = free, states.held_back[i], states.cost[i]
 
 
-@njit_cached
+@njit_kernel
 def slowed(j: int, node: Node, tables: SlotTables) -> float:  # pragma: no cover - compiled
     """The slowdown of a job beside those that run."""
     slow = 1.0
@@ -221,15 +231,14 @@ def slowed(j: int, node: Node, tables: SlotTables) -> float:  # pragma: no cover
     return slow
 
 
-@njit_cached
-def ends(
-    slot: int, node: Node, tables: SlotTables, earliest: Ints, latest: Ints
-) -> bool:  # pragma: no cover - compiled
+@njit_kernel
+def ends(slot: int, node: Node, tables: SlotTables) -> bool:  # pragma: no cover - compiled
     """The earliest last slots of the running jobs, if nothing starts, and the latest; False if one is too late."""
     n = len(node.status)
-    rest, slow = node.remaining.copy(), np.ones(n)
+    rest, slow, earliest, latest = node.later, node.slow, node.earliest, node.latest
     active = 0
     for j in range(n):
+        rest[j] = node.remaining[j]
         if node.status[j] == RUNNING:
             slowest = slot + max(1, math.ceil(node.remaining[j] * tables.worst[j] + 1e-6))
             latest[j] = min(tables.latest[node.kind[j], node.start[j]], slowest)
@@ -256,12 +265,13 @@ def ends(
     return True
 
 
-@njit_cached
+@njit_kernel
 def least_cost(
-    p: int, slot: int, node: Node, earliest: Ints, latest: Ints, tables: SlotTables, potentials: Potentials
+    p: int, slot: int, node: Node, tables: SlotTables, potentials: Potentials
 ) -> float:  # pragma: no cover - compiled
     """The least cost of a schedule from this node after `slot`, by a potential."""
     status, kind, remaining, shared = node.status, node.kind, node.remaining, node.shared
+    earliest, latest = node.earliest, node.latest
     held, side, fixed, lower = potentials.held, potentials.side, potentials.fixed, potentials.lower
     n = len(status)
     value: float = node.counts[COST] - potentials.worth[p, slot + 1]
@@ -292,7 +302,7 @@ def least_cost(
     return value
 
 
-@njit_cached
+@njit_kernel
 def keep(
     done: int, running: int, held_back: int, value: float, p: int, node: Node, states: States, sums: Ints
 ) -> None:  # pragma: no cover - compiled
@@ -345,15 +355,14 @@ def prune(
     """Bound all states after `slot` by a further potential, or by one that takes the place of another."""
     n = len(tables.arrival)
     node = empty_node(n)
-    earliest, latest = np.zeros(n, dtype=np.int64), np.zeros(n, dtype=np.int64)
     for i in range(sums[USED]):
         if states.dead[i]:
             continue
         load(i, states, node, tables)
-        if not ends(slot, node, tables, earliest, latest):
+        if not ends(slot, node, tables):
             states.dead[i] = True
             continue
-        value = least_cost(p, slot, node, earliest, latest, tables, potentials)
+        value = least_cost(p, slot, node, tables, potentials)
         if value > states.bound[i] or states.potential[i] == p:
             states.bound[i], states.potential[i] = value, p
         states.dead[i] = value > limit
@@ -399,16 +408,15 @@ def _enter(levels: Levels, d: int, of_partner: bool, place: int, value: float) -
     return d
 
 
-@njit_inline
+@njit_kernel
 def _start_costs_too_much(
     d: int, slot: int, p: int, limit: float, node: Node, levels: Levels, tables: SlotTables, potentials: Potentials,
-    earliest: Ints, latest: Ints,
 ) -> bool:  # pragma: no cover - compiled  # fmt: skip
     """A job has just started: whether what that does to those beside it is too much; raises the level's value."""
-    if not ends(slot - 1, node, tables, earliest, latest):
+    if not ends(slot - 1, node, tables):
         return True
     wait = potentials.least_wait
-    bound = least_cost(p, slot - 1, node, earliest, latest, tables, potentials)
+    bound = least_cost(p, slot - 1, node, tables, potentials)
     for v in range(levels.place[d]):
         j = levels.waiting[v]
         if node.status[j] == WAITING:  # it was decided that it does not start in this slot
@@ -506,7 +514,7 @@ def _share_more(
     return _enter(levels, d + 1, True, w, then)
 
 
-@njit_cached
+@njit_kernel
 def _choose(
     slot: int, stop: int, p: int, count: int, limit: float, node: Node, levels: Levels, after: States,
     tables: SlotTables, potentials: Potentials, found: Best,
@@ -516,11 +524,10 @@ def _choose(
     Depth first without recursion (numba's cache of recursive code crashes). After `stop` levels, or when states were
     lost, it returns with the level that it would go on with.
     """
-    n = len(node.status)
-    earliest, latest = np.zeros(n, dtype=np.int64), np.zeros(n, dtype=np.int64)
+    n, sums = len(node.status), found.sums
     d = node.counts[LEVEL]
-    while d >= 0 and found.sums[TRIED] < stop and not found.sums[LOST]:
-        found.sums[TRIED] += 1
+    while d >= 0 and sums[TRIED] < stop and not sums[LOST]:
+        sums[TRIED] += 1
         fresh = levels.choice[d] == 0
         if levels.of_partner[d]:
             if fresh and not _find_partner(d, node, levels, tables):
@@ -529,22 +536,19 @@ def _choose(
                 d = _take_free(d, node, levels)
             else:
                 d = _share_more(d, slot, p, limit, node, levels, tables, potentials)
-        elif levels.place[d] == node.counts[MANY]:  # every waiting job is decided
+            continue
+        started = fresh and d > 0 and levels.of_partner[d - 1]
+        if levels.place[d] == node.counts[MANY]:  # every waiting job is decided
             _advance(slot, node, tables, potentials, count, p, limit, after, found)
             d -= 1
-        elif (
-            fresh
-            and d > 0
-            and levels.of_partner[d - 1]
-            and _start_costs_too_much(d, slot, p, limit, node, levels, tables, potentials, earliest, latest)
-        ):
+        elif started and _start_costs_too_much(d, slot, p, limit, node, levels, tables, potentials):
             d -= 1
         else:
             d = _next_of_job(d, slot, p, limit, node, levels, tables, potentials)
     node.counts[LEVEL] = d
 
 
-@njit_cached
+@njit_kernel
 def _advance(
     slot: int, node: Node, tables: SlotTables, potentials: Potentials, count: int, first: int, limit: float,
     after: States, found: Best,
@@ -552,9 +556,10 @@ def _advance(
     """Let the running jobs run for a slot, and keep the state that follows if it may be part of something better."""
     status, remaining, counts = node.status, node.remaining, node.counts
     n = len(status)
-    before, cost = remaining.copy(), counts[COST]
+    cost = counts[COST]
     held_back = running = done = ended = 0
     for j in range(n):
+        node.former[j] = remaining[j]
         if status[j] == RUNNING:
             remaining[j] -= 1.0 / slowed(j, node, tables)
         elif status[j] == WAITING and tables.arrival[j] <= slot and counts[FREE] >= tables.gpus[j]:
@@ -573,25 +578,26 @@ def _advance(
     if done == (1 << n) - 1:
         if counts[COST] < found.sums[LEAST]:
             found.sums[LEAST] = counts[COST]
-            found.kind[:], found.start[:], found.end[:] = node.kind, node.start, node.end
-            found.shared[:, :] = node.shared
+            for j in range(n):
+                found.kind[j], found.start[j], found.end[j] = node.kind[j], node.start[j], node.end[j]
+                for k in range(n):
+                    found.shared[j, k] = node.shared[j, k]
     else:
-        earliest, latest = np.zeros(n, dtype=np.int64), np.zeros(n, dtype=np.int64)
-        if ends(slot, node, tables, earliest, latest):
-            best, value = first, least_cost(first, slot, node, earliest, latest, tables, potentials)
+        if ends(slot, node, tables):
+            best, value = first, least_cost(first, slot, node, tables, potentials)
             p = 0
             while p < count and value <= limit:
                 if p != first:
-                    other = least_cost(p, slot, node, earliest, latest, tables, potentials)
+                    other = least_cost(p, slot, node, tables, potentials)
                     if other > value:
                         best, value = p, other
                 p += 1
             if value <= limit:
                 keep(done, running, held_back, value, best, node, after, found.sums)
     for j in range(n):
+        remaining[j] = node.former[j]
         if (ended >> j) & 1:
             status[j] = RUNNING
-    remaining[:] = before
     counts[COST] = cost
 
 
