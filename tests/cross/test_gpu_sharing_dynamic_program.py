@@ -98,7 +98,7 @@ def test_all_schedules_of_a_sum_are_found(instance: GpuSharingInstance, monkeypa
         prices,
         idle=idle,
         alone=idle + rng.uniform(-0.4, 0.5, prices.alone.shape) * idle,
-        beside=rng.uniform(0, 0.3, prices.beside.shape),
+        unshared=rng.uniform(0, 0.3, prices.unshared.shape),
         unspent=rng.uniform(0, 2, len(prices.unspent)),
     )
     none = without(prices)

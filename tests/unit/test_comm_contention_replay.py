@@ -42,7 +42,7 @@ def test_comm_contention_enclosures_hold_the_exact_replay(seed: int) -> None:
     for truth, told, begun in zip(exact.completion, near.completion, start, strict=True):
         assert abs(truth - told) <= Fraction(1, 10**15) * (truth - begun)
     assert float(near.shared) == pytest.approx(float(exact.shared), rel=1e-12, abs=1e-12)
-    assert near.most <= exact.most
+    assert near.max_active <= exact.max_active
 
 
 @pytest.mark.parametrize("bits", [2, 8, 20])
@@ -105,7 +105,7 @@ def test_comm_contention_a_broken_replay_is_told(monkeypatch: pytest.MonkeyPatch
 
     def wrong(self: check_module.Rounded, *, up: bool) -> check_module.Run:
         found = begin(self, up=up)
-        return check_module.Run(found.completion, found.shared + 1, found.lost, found.most)
+        return check_module.Run(found.completion, found.shared + 1, found.lost, found.max_active)
 
     monkeypatch.setattr(check_module.Rounded, "run", wrong)
     with pytest.raises(Disagreement, match="volume identity"):

@@ -89,10 +89,10 @@ def test_a_cut_holds_for_all_counts_that_fit(seed: int) -> None:
     cut = most_violated(0, capacity * (1 + 1e-9), demand, sizes, used)
     if cut is None:
         return
-    assert (cut.share * used).sum() > cut.most
+    assert (cut.share * used).sum() > cut.limit
     for counts in itertools.product(range(sizes + 1), repeat=jobs):
         if demand @ np.array(counts) <= capacity:
-            assert sum(cut.share[j, n] for j, n in enumerate(counts)) <= cut.most
+            assert sum(cut.share[j, n] for j, n in enumerate(counts)) <= cut.limit
 
 
 @pytest.mark.parametrize("seed", range(30))
@@ -105,7 +105,7 @@ def test_a_clique_holds_for_all_counts_that_fit(seed: int) -> None:
     cut = clique(0, capacity * (1 + 1e-9), demand, used)
     if cut is None:
         return
-    assert (cut.share * used).sum() > cut.most
+    assert (cut.share * used).sum() > cut.limit
     for counts in itertools.product(range(sizes + 1), repeat=jobs):
         if np.all(np.array(counts) @ demand <= capacity):
-            assert sum(cut.share[j, n] for j, n in enumerate(counts)) <= cut.most
+            assert sum(cut.share[j, n] for j, n in enumerate(counts)) <= cut.limit

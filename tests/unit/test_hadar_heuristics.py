@@ -184,7 +184,7 @@ def test_utilities_in_closed_form_are_the_array() -> None:
         for instance in (small(seed, jobs=6, horizon=15), tiny(seed), contended(seed)):
             for job in tables(instance).jobs:
                 assert [job.worth.at(f) for f in range(instance.horizon + 1)] == job.utility.tolist()
-                assert job.most == job.utility.max()
+                assert job.max_utility == job.utility.max()
 
 
 def test_wide_gangs_do_not_overflow() -> None:

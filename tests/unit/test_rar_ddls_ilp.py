@@ -175,7 +175,7 @@ def test_job_options_have_the_rates_of_the_table(seed: int) -> None:
     instance = random_tiny(np.random.default_rng(seed), contended=True)
     table = rate_table(instance)
     for j, options in enumerate(job_options(instance)):
-        for n in range(options.fewest, options.most + 1):
+        for n in range(options.fewest, options.max_servers + 1):
             for p in range(1, table.p_max + 1):
                 rate = min(int(table.phi[j, n, p]), options.iterations)
                 serving = [mode.rate for mode in options.modes if mode.servers >= n and mode.level >= p]
