@@ -166,7 +166,7 @@ def input_order(_: int, jobs: Sequence[int], __: Floats) -> Sequence[int]:
 
 
 def utilisation_by_copies(work: Floats, speed: Floats, most: int) -> list[float]:
-    """CRU^x for x = 1..max_utility copies of every job, all jobs present, input order, run to the end."""
+    """CRU^x for x = 1..most copies of every job, all jobs present, input order, run to the end."""
     slowest = float(np.where(speed > 0, speed, np.inf).min())
     horizon = int(np.ceil(float(work.sum()) / slowest)) + len(work)
     return [

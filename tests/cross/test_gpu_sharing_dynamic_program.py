@@ -69,7 +69,7 @@ def program_of(instance: GpuSharingInstance, **more: Any) -> tuple[DynamicProgra
 
 def without(prices: lp.ColumnBound) -> lp.ColumnBound:
     """All prices 0."""
-    return replace(prices, **{name: 0 * getattr(prices, name) for name in ("idle", "alone", "beside", "unspent")})
+    return replace(prices, **{name: 0 * getattr(prices, name) for name in ("idle", "alone", "unshared", "unspent")})
 
 
 def total(instance: GpuSharingInstance, found: OverlapSchedule) -> int:
