@@ -36,10 +36,10 @@ from schedgap.solvers.exact.gpu_sharing.states import (
     States,
     empty_levels,
     empty_node,
-    expand,
     prune,
     room,
 )
+from schedgap.solvers.exact.gpu_sharing.successors import expand
 from schedgap.solvers.incumbent import Incumbent
 from schedgap.solvers.result import NO_DEADLINE, Deadline
 
