@@ -220,7 +220,7 @@ def _free_needed(jobs: Jobs, genes: Genes, run: Run, j: int, free: int) -> int: 
         run.take[k] = 0
         lonely += run.alone[k]
     if free >= need and not genes.eager[j]:
-        return need
+        return int(need)
     if free + lonely < need:
         return -1
     shared = need if genes.eager[j] else need - free
