@@ -7,7 +7,8 @@ Differences are only in what is looked at:
 - After an event only GPUs that became idle or got a new ready task, all-reduces on a server where one ended, and
   transfers on a server where another began or ended are looked at. A refused all-reduce cannot be admitted
   before one ends on one of its servers: what is active there only grows, and what is left of it only shrinks.
-- Iterations that nothing can part are one event (see strides.py).
+- Iterations that nothing can part are one event (see state.py).
+- Cycles of jobs that share links or GPUs are skipped where their state recurs (see cycles.py).
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from __future__ import annotations
 import math
 
 from schedgap.formulations.common.compiled import njit_inline, njit_kernel
+from schedgap.heuristics.ddl_cluster.cycles import find_components, release, wake_before, watch
 from schedgap.heuristics.ddl_cluster.state import (
     ASKED,
     AT_BARRIER,
@@ -23,12 +25,16 @@ from schedgap.heuristics.ddl_cluster.state import (
     CANDIDATES,
     CHANGED,
     DIRTY,
+    ENDED,
     FORWARD_READY,
     IN_BACKWARD,
     IN_LATENCY,
+    JUMPS,
+    MESSAGES,
     NEVER,
     NO_MESSAGE,
     QUEUED,
+    RELEASED,
     TRANSFERRING,
     WAITING,
     Ints,
@@ -151,7 +157,7 @@ def admit(state: State, now: int) -> None:
                 workers[after].wait_before = before
         jobs[job].message_state = IN_LATENCY
         jobs[job].left = jobs[job].transfer
-        state.admitted[jobs[job].message_base + jobs[job].iteration] = now
+        jobs[job].admitted = now
         if rules.latency > 0:
             put(state, job, now + rules.latency)
         else:
@@ -193,6 +199,14 @@ def transfer(state: State, now: int) -> None:
                 jobs[job].level = most
                 ticks = max(1, math.ceil(jobs[job].left * state.rules.slowdown[most] - 0.001))
                 put(state, job, now + ticks)
+
+
+@njit_inline
+def log_message(state: State, job: int, now: int) -> None:
+    """Record the all-reduce of `job` that ends now."""
+    row = state.counts[MESSAGES]
+    state.counts[MESSAGES] += 1
+    state.messages[row, 0], state.messages[row, 1], state.messages[row, 2] = job, state.jobs[job].admitted, now
 
 
 # The queue in the compiled simulator: arrivals, placement, and which GPUs a job gets.
@@ -379,21 +393,28 @@ def run_fast(state: State, by_arrival: Ints, progress: Ints, most: int, until: i
 
     Returns
     -------
-    Whether every job has finished.
+    Whether every job has finished. It also comes back where there may be no room for another moment's rows in
+    `messages` or `jumps`.
     """
     jobs, gpus, lists, events, rules = state.jobs, state.gpus, state.lists, state.events, state.rules
     arrived, unfinished, moments = progress[0], len(jobs) - progress[1], 0
+    room_messages, room_jumps = len(state.messages) - len(jobs), len(state.jumps) - len(jobs)
     while unfinished > 0 and moments < most:
+        if state.counts[MESSAGES] > room_messages or state.counts[JUMPS] > room_jumps:
+            break
         queue_changed = progress[3] != 0
         now = progress[4]
         if not queue_changed:
-            now = until
-            if arrived < len(by_arrival):
-                now = min(now, jobs[by_arrival[arrived]].arrival)
-            if events[0] > 0 and jobs[events[1]].key < now:
+            now, arrives = until, False
+            if arrived < len(by_arrival) and jobs[by_arrival[arrived]].arrival <= now:
+                now, arrives = jobs[by_arrival[arrived]].arrival, True
+            if events[0] > 0 and jobs[events[1]].key <= now:
+                arrives = arrives and jobs[events[1]].key == now
                 now = jobs[events[1]].key
+            if rules.cycles and wake_before(state, now, arrives):
+                continue  # there are earlier events now
             moments += 1
-            for kind in (DIRTY, ASKED, BEGINNING, CHANGED, CANDIDATES):
+            for kind in (DIRTY, ASKED, BEGINNING, CHANGED, CANDIDATES, ENDED):
                 lists[kind, 0] = 0
 
         # 1. ends
@@ -404,7 +425,7 @@ def run_fast(state: State, by_arrival: Ints, progress: Ints, most: int, until: i
                 append(state, BEGINNING, job)
                 continue
             if jobs[job].message_state == TRANSFERRING:
-                state.done[jobs[job].message_base + jobs[job].iteration] = now
+                log_message(state, job, now)
                 end_transfer(state, job, now)
             else:
                 if jobs[job].stride > 0:
@@ -419,6 +440,8 @@ def run_fast(state: State, by_arrival: Ints, progress: Ints, most: int, until: i
             if _end_iteration(state, job, now):
                 unfinished -= 1
                 queue_changed = True
+            elif rules.cycles:
+                append(state, ENDED, job)
 
         if progress[3] == 0 and until < NEVER and (queue_changed or now == until):
             progress[3], progress[4] = 1, now
@@ -459,6 +482,13 @@ def run_fast(state: State, by_arrival: Ints, progress: Ints, most: int, until: i
         if rules.strides:
             for position in range(1, lists[CANDIDATES, 0] + 1):
                 begin_stride(state, lists[CANDIDATES, position], now)
+        if rules.cycles:
+            if state.counts[RELEASED] > 0:
+                release(state, now)
+            elif queue_changed:
+                find_components(state)
+            for position in range(1, lists[ENDED, 0] + 1):
+                watch(state, lists[ENDED, position], now)
     progress[0], progress[1] = arrived, len(jobs) - unfinished
     progress[2] += moments
     return bool(unfinished == 0)
@@ -555,5 +585,10 @@ def _dispatch(state: State, gpu: int, now: int) -> None:
         jobs[job].alone += 1 if others == 0 else 0
         if jobs[job].started == width:
             append(state, CANDIDATES, job)
+    jobs[job].dispatched = now
+    if state.cycles[job].still == 1:
+        state.cycles[job].still = 0
+        state.cycles[job].releases += 1
+        state.counts[RELEASED] = 1
     if jobs[job].place == 0 or end < jobs[job].key:
         put(state, job, end)

@@ -249,7 +249,7 @@ def metrics(instance: DdlClusterInstance, run: FastRun) -> Mapping[str, Json]:
     ``utilisation busy``, the same with each GPU's time counted from its first placement to its last finish and
     GPUs without a job left out; ``jobs across servers``; ``all-reduces`` and ``contended``, the part of them that
     took longer than they do alone; ``message speed``, the largest ratio of latency + size b to the time an
-    all-reduce took (0 where there is none); ``events``, simulated moments.
+    all-reduce took (0 where there is none); ``events``, simulated moments, and ``cycles skipped`` beside them.
     """
     clock = clock_of(instance)
     arrival = np.array(clock.arrival, dtype=np.int64)
@@ -257,9 +257,8 @@ def metrics(instance: DdlClusterInstance, run: FastRun) -> Mapping[str, Json]:
     busy = gpu_use(instance, run)
     span = clock.seconds(int(run.finish.max() - arrival.min()))
     used = [(work, last - first) for work, first, last in busy.values()]
-    moved = run.log.done >= 0
     solo = np.repeat(np.array(clock.solo, dtype=np.int64), np.diff(run.log.message_base))
-    taken, solo = run.log.done[moved] - run.log.admitted[moved], solo[moved]
+    taken, weights = run.log.done - run.log.admitted, run.log.weights()
     return {
         "jct mean": float(flow.mean()),
         "jct median": float(np.median(flow)),
@@ -268,10 +267,11 @@ def metrics(instance: DdlClusterInstance, run: FastRun) -> Mapping[str, Json]:
         "utilisation": sum(work for work, _ in used) / (span * instance.total_gpus),
         "utilisation busy": float(np.mean([work / length for work, length in used])),
         "jobs across servers": sum(len({s for s, _ in gpus}) > 1 for gpus in run.placement),
-        "all-reduces": int(moved.sum()),
-        "contended": float((taken > solo + 1).mean()) if len(taken) else 0.0,
+        "all-reduces": int(weights.sum()),
+        "contended": float(np.average(taken > solo + 1, weights=weights)) if len(taken) else 0.0,
         "message speed": float((solo / taken).max()) if len(taken) else 0.0,
         "events": run.moments,
+        "cycles skipped": run.skipped,
     }
 
 

@@ -9,9 +9,24 @@ import numpy as np
 
 from schedgap.formulations.ddl_cluster.clock import MEMORY_CAPACITY, clock_of
 from schedgap.formulations.ddl_cluster.instance import DdlClusterInstance, Gpu
-from schedgap.formulations.ddl_cluster.simulate_plain import POLICIES, Log
+from schedgap.formulations.ddl_cluster.simulate_plain import POLICIES
 from schedgap.heuristics.ddl_cluster.kernel import FIRST_FIT, LEAST_WORKLOAD, LIST, RANDOM, run_fast
-from schedgap.heuristics.ddl_cluster.state import AT_BARRIER, GPU, JOB, NEVER, SERVER, WORKER, Ints, Rules, State, Table
+from schedgap.heuristics.ddl_cluster.state import (
+    AT_BARRIER,
+    CYCLE,
+    GPU,
+    JOB,
+    JUMPS,
+    MESSAGES,
+    NEVER,
+    SERVER,
+    SKIPPED,
+    WORKER,
+    Ints,
+    Rules,
+    State,
+    Table,
+)
 
 PLACEMENTS = {"lwf": LEAST_WORKLOAD, "ls": LIST, "ff": FIRST_FIT, "rand": RANDOM}
 """By name of a placement: its rule."""
@@ -19,10 +34,44 @@ PLACEMENTS = {"lwf": LEAST_WORKLOAD, "ls": LIST, "ff": FIRST_FIT, "rand": RANDOM
 
 CHUNK = 20_000
 """Moments that are simulated between two looks at the clock: 0.02 to 0.2 seconds."""
+ROWS = 10_000
+"""All-reduces, and skips, that are recorded before the record grows for the first time."""
 
 
 class OutOfTimeError(RuntimeError):
     """A simulation was stopped before its last finish."""
+
+
+@dataclass(frozen=True)
+class FastLog:
+    """When tasks ran, in ticks; those in skipped cycles have no entry of their own.
+
+    Attributes
+    ----------
+    start, end : compute tasks where asked for, else empty; laid out as the plain simulator's log
+    admitted, done : all-reduces in order; those of job j are from ``message_base[j]`` to ``message_base[j + 1]``
+    jumps : rows (job, tick, period, count, iterations): after `tick` the job, whose cycle of `period` ticks just
+        ended and had so many `iterations`, repeated it `count` times; in order for every job
+    placed : by job
+    """
+
+    start: Ints
+    end: Ints
+    admitted: Ints
+    done: Ints
+    jumps: Ints
+    placed: Ints
+    task_base: Ints
+    message_base: Ints
+
+    def weights(self) -> Ints:
+        """How many all-reduces each entry of `admitted` and `done` stands for: itself, and its repetitions."""
+        weights = np.ones(len(self.done), dtype=np.int64)
+        for job, tick, period, count, _ in self.jumps:
+            first, last = self.message_base[job], self.message_base[job + 1]
+            begin, end = np.searchsorted(self.done[first:last], [tick - period, tick], "right")
+            weights[first + begin : first + end] += count
+        return weights
 
 
 @dataclass(frozen=True)
@@ -34,13 +83,15 @@ class FastRun:
     finish : by job, ticks
     placement : by job, its GPUs as (server position, index), given ones in the order of the file
     log : all-reduces always; compute tasks where asked for, else empty arrays
-    moments : ticks at which something happened
+    moments : ticks at which something happened, those of skipped cycles left out
+    skipped : cycles that were skipped
     """
 
     finish: Ints
     placement: tuple[tuple[Gpu, ...], ...]
-    log: Log
+    log: FastLog
     moments: int
+    skipped: int
 
 
 def prepared(
@@ -52,8 +103,13 @@ def prepared(
     seed: int = 0,
     record: bool = False,
     strides: bool = True,
+    cycles: bool = False,
+    rows: int | None = None,
 ) -> State:
-    """The state before the first event; parameters as of :func:`simulate`."""
+    """The state before the first event; parameters as of :func:`simulate`.
+
+    There is room for the record of every all-reduce, or for `rows` of them.
+    """
     limit, adaptive = POLICIES[policy]
     clock = clock_of(instance)
     jobs, workers, gpus, servers = tables(instance, seed)
@@ -72,25 +128,29 @@ def prepared(
         kappa=kappa,
         shift=(work * int(servers["size"].max()) // NEVER).bit_length(),
         strides=strides,
+        cycles=cycles,
         record=record,
     )
     task_base = _bases(2 * jobs["width"] * jobs["iterations"])
-    jobs["task_base"], jobs["message_base"] = task_base[:-1], _bases(jobs["iterations"])[:-1]
-    tasks, messages = int(task_base[-1]) if record else 0, int(jobs["iterations"].sum())
-    start, end, admitted, done = (np.full(count, -1, dtype=np.int64) for count in (tasks, tasks, messages, messages))
+    jobs["task_base"] = task_base[:-1]
+    start, end = (np.full(int(task_base[-1]) if record else 0, -1, dtype=np.int64) for _ in range(2))
+    components = np.zeros(len(jobs), dtype=CYCLE)
+    components["root"] = -1
     return State(
         jobs,
+        components,
         workers,
         gpus,
         servers,
         np.full((len(servers), limit), -1, dtype=np.int64),
-        np.zeros((6, max(2 * len(gpus), len(jobs), len(servers)) + 1), dtype=np.int64),
+        np.zeros((9, max(2 * len(gpus), len(jobs), len(servers)) + 2), dtype=np.int64),
         np.zeros(len(jobs) + 1, dtype=np.int64),
         rules,
         start,
         end,
-        admitted,
-        done,
+        np.zeros((int(jobs["iterations"].sum()) + len(jobs) if rows is None else rows, 3), dtype=np.int64),
+        np.zeros((len(jobs) if rows is None else rows, 5), dtype=np.int64),
+        np.zeros(5, dtype=np.int64),
     )
 
 
@@ -103,6 +163,7 @@ def simulate(
     seed: int = 0,
     record: bool = False,
     strides: bool = True,
+    cycles: bool = True,
     stop: Callable[[], bool] | None = None,
 ) -> FastRun:
     """Run every job to its finish: what the plain simulator means, tick by tick, with placements chosen on the way.
@@ -116,6 +177,7 @@ def simulate(
     seed : of the placement ``rand``
     record : keep the times of every compute task (16 bytes each)
     strides : fast-forward; without it the result is the same and takes longer
+    cycles : skip cycles; likewise. Where compute tasks are recorded no cycle is skipped
     stop : asked every CHUNK moments whether to stop; never where not given
 
     Returns
@@ -131,26 +193,53 @@ def simulate(
     -----
     O(E (log J + w)) for E events and w workers of the job concerned. Source: paper 001, Algorithms 1 to 3.
     """
-    state = prepared(instance, policy, placement, kappa=kappa, seed=seed, record=record, strides=strides)
+    state = prepared(
+        instance,
+        policy,
+        placement,
+        kappa=kappa,
+        seed=seed,
+        record=record,
+        strides=strides,
+        cycles=cycles and not record,
+        rows=2 * len(instance.jobs) + ROWS,
+    )
     jobs, workers = state.jobs, state.workers
     by_arrival = np.argsort(jobs["arrival"], kind="stable")
     progress = np.zeros(5, dtype=np.int64)
     while not run_fast(state, by_arrival, progress, CHUNK if stop is not None else NEVER, NEVER):
+        state = state._replace(
+            messages=_with_room(state.messages, state.counts[MESSAGES], len(jobs)),
+            jumps=_with_room(state.jumps, state.counts[JUMPS], len(jobs)),
+        )
         if stop is not None and stop():
             raise OutOfTimeError(f"stopped with {progress[1]} of {len(jobs)} jobs finished")
     located = [(s, g) for s, server in enumerate(instance.servers) for g in range(server.gpus)]
     chosen = np.split(workers["gpu"], jobs["first_worker"][1:])
-    log = Log(
+    messages = _by_job(state.messages, state.counts[MESSAGES])
+    jumps = _by_job(state.jumps, state.counts[JUMPS])
+    log = FastLog(
         state.started,
         state.ended,
-        state.admitted,
-        state.done,
+        messages[:, 1].copy(),
+        messages[:, 2].copy(),
+        jumps[jumps[:, 3] > 0],
         jobs["placed"].copy(),
         _bases(2 * jobs["width"] * jobs["iterations"]),
-        _bases(jobs["iterations"]),
+        _bases(np.bincount(messages[:, 0], minlength=len(jobs))),
     )
     placement_of = tuple(tuple(located[gpu] for gpu in part) for part in chosen)
-    return FastRun(jobs["finish"].copy(), placement_of, log, int(progress[2]))
+    return FastRun(jobs["finish"].copy(), placement_of, log, int(progress[2]), int(state.counts[SKIPPED]))
+
+
+def _with_room(rows: Ints, used: int, spare: int) -> Ints:
+    """The rows, or twice as many, where there is no room for `spare` more."""
+    return rows if used + spare <= len(rows) else np.concatenate([rows, np.zeros_like(rows)])
+
+
+def _by_job(rows: Ints, used: int) -> Ints:
+    """The rows in use, by their first entry, those of a job as they came."""
+    return rows[:used][np.argsort(rows[:used, 0], kind="stable")]
 
 
 def tables(instance: DdlClusterInstance, seed: int) -> tuple[Table, Table, Table, Table]:

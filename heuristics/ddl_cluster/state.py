@@ -22,13 +22,16 @@ FORWARD_READY, IN_FORWARD, BACKWARD_READY, IN_BACKWARD, AT_BARRIER = range(5)
 """States of a worker; before its job is placed it is at the barrier."""
 NO_MESSAGE, WAITING, IN_LATENCY, TRANSFERRING = range(4)
 """States of a job's all-reduce."""
-DIRTY, QUEUED, ASKED, BEGINNING, CHANGED, CANDIDATES = range(6)
+DIRTY, QUEUED, ASKED, BEGINNING, CHANGED, CANDIDATES, ENDED, ASLEEP, SCRATCH = range(9)
 """Rows of `lists`: GPUs to look at; jobs in the queue, in SRSF order; and of the present tick: all-reduces to ask,
-those that begin to transfer, servers whose transfers changed, jobs that may stride. The first entry of a row is
-its length."""
+those that begin to transfer, servers whose transfers changed, jobs that may stride, jobs whose iteration ended;
+roots of components that have skipped cycles; working memory. The first entry of a row is its length."""
+MESSAGES, JUMPS, SKIPPED, HELD, RELEASED = range(5)
+"""Entries of `counts`: rows of `messages` and of `jumps` in use, cycles skipped, the tick that no skip may pass, and
+whether a job that stood still goes on at this tick."""
 
 _WHOLE = (
-    *("arrival", "iterations", "forward", "backward", "transfer", "solo", "memory", "task_base", "message_base"),
+    *("arrival", "iterations", "forward", "backward", "transfer", "solo", "memory", "task_base"),
     *("first_worker", "width"),  # its workers
     *("key", "place"),  # the tick of its next event, and where it stands in the heap
     *("service", "iteration", "at_barrier"),  # remaining service, iterations done, workers at the barrier
@@ -36,6 +39,7 @@ _WHOLE = (
     *("started", "started_at"),  # how many workers began a forward task at the last tick at which one did,
     "alone",  # and how many of them on a GPU without another ready task
     *("message_state", "since", "level", "asked_at"),  # `left` counts from `since`, among `level`; last barrier
+    *("admitted", "dispatched"),  # when its all-reduce was, and the last of its tasks that is no part of a stride
     "shared_at",  # the last tick at which its `level` was looked at
     "spread",  # on how many servers it is; they are in the field `server` of its first workers
     *("finish", "placed"),
@@ -44,31 +48,49 @@ JOB = np.dtype([*((name, np.int64) for name in _WHOLE), ("left", np.float64)])
 WORKER = np.dtype(
     [
         *((name, np.int64) for name in ("job", "gpu", "state", "end", "after", "before")),
-        *((name, np.int64) for name in ("server", "wait_after", "wait_before")),
+        *((name, np.int64) for name in ("server", "wait_after", "wait_before", "kept_state", "kept_end")),
         ("draws", np.float64),
     ]
 )
 """``after`` and ``before``: its neighbours on its GPU; ``draws``: a number in [0, 1) for the placement ``rand``.
 The k-th worker of a job also stands for the k-th server of the job: ``server``, and, while the job's all-reduce
-waits, its neighbours ``wait_after`` and ``wait_before`` among those that wait there."""
+waits, its neighbours ``wait_after`` and ``wait_before`` among those that wait there. ``kept_state``, ``kept_end``: see
+CYCLE."""
+CYCLE = np.dtype(
+    [
+        *((name, np.int64) for name in ("root", "next", "parent", "still", "releases")),
+        *((name, np.int64) for name in ("kept_iteration", "kept_service", "kept_key", "kept_message", "kept_since")),
+        *((name, np.int64) for name in ("kept_level", "kept_phase", "iterations", "service")),
+        *((name, np.int64) for name in ("first", "size", "leader", "kept_at", "patience", "limit")),
+        *((name, np.int64) for name in ("until", "period", "row", "listed", "before")),
+        ("kept_left", np.float64),
+    ]
+)
+"""By job: ``root``, the first job of its component, ``next``, the next one in it, ``still``, whether it is of none,
+``releases``, how often it no longer was; the state that is kept of it (ticks relative to ``kept_at``); ``iterations``
+and ``service``, what a cycle takes of it. By root: ``first`` and ``size`` of the component, the ``leader`` whose
+iteration ended when its state was kept, when that was, how many iterations have ended since (``patience``) and after
+how many another state is kept; ``until`` when it has skipped cycles of ``period``, the first of its rows in `jumps`,
+whether it is among ASLEEP; ``before`` is working memory of finding components."""
 GPU = np.dtype([(name, np.int64) for name in ("server", "task", "free", "weight", "head", "dirty", "room", "taken")])
 """``task``: its worker or -1; ``head``: the first worker placed on it; ``dirty``: whether it is on the list.
 ``room`` (a list) and ``taken`` are working memory of placing."""
 SERVER = np.dtype(
     [
         (name, np.int64)
-        for name in ("first_gpu", "size", "active", "transfers", "changed_on", "wait_head", "total", "passed")
+        for name in ("first_gpu", "size", "active", "transfers", "changed_on", "wait_head", "total", "passed", "user")
     ]
 )
 """``changed_on``: the last tick at which ``transfers`` changed; ``wait_head``: the first all-reduce that waits;
-``total`` and ``passed`` are working memory of placing."""
+``total`` and ``passed`` are working memory of placing, ``user`` of finding components."""
 
 
 class Rules(NamedTuple):
     """The link, the scheduling (limit, adaptive), the placement, and how to run.
 
     ``shift``: placements weigh services in units of 2^shift ticks, so that a server's sum stays in range.
-    ``strides``: whether to fast-forward; ``record``: whether to keep the times of compute tasks.
+    ``strides``: whether to fast-forward; ``cycles``: whether to skip them; ``record``: whether to keep the times of
+    compute tasks.
     """
 
     latency: int
@@ -80,6 +102,7 @@ class Rules(NamedTuple):
     kappa: int
     shift: int
     strides: bool
+    cycles: bool
     record: bool
 
 
@@ -95,10 +118,14 @@ class State(NamedTuple):
         its position there, 0 where it has no event; ``key`` is the tick
     rules : the link, the policy and how to run
     started, ended : of every compute task, where they are recorded; laid out as in the plain simulator's log
-    admitted, done : of every all-reduce
+    messages : a row for each all-reduce that has ended: its job, its admission, its end
+    jumps : a row for each job of a component that skipped cycles: the job, the tick, the cycle's length, how many were
+        skipped, how many iterations of the job a cycle has
+    counts : see above
     """
 
     jobs: Table
+    cycles: Table
     workers: Table
     gpus: Table
     servers: Table
@@ -108,8 +135,9 @@ class State(NamedTuple):
     rules: Rules
     started: Ints
     ended: Ints
-    admitted: Ints
-    done: Ints
+    messages: Ints
+    jumps: Ints
+    counts: Ints
 
 
 @njit_inline
