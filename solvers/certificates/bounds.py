@@ -102,7 +102,8 @@ def _leaves(instance: Instance, given: dict[str, Any]) -> Iterator[Leaf]:
         prices = np.rint(found.prices * GRID).astype(np.int64).tolist()
         yield "machines", {}, {"fineness": found.fineness, "edges": found.edges.tolist(), "prices": prices}
     elif isinstance(instance, GangPlacementInstance):
-        yield "prices", {}, node_prices(instance)
+        for leaf in node_prices(instance):
+            yield "prices", {}, leaf
     elif given["problem"] == "comm-contention":
         yield "srpt", {}, {}
     else:

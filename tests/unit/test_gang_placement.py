@@ -338,3 +338,14 @@ def test_a_figure_draws_parts_and_what_runs() -> None:
     figure = schedgap.plot(instance, SOLUTION)
     texts = {text.get_text() for part in figure.subfigs for axes in part.axes for text in axes.texts}
     assert {"b0/r0/n0", "b1/r0/n1"} <= texts
+
+
+def test_parts_that_fill_no_device_bound_what_can_be_placed() -> None:
+    """Parts of 600 on four devices: two thirds of the GPUs, not all of them, whatever a policy does."""
+    gangs = [{"id": f"g{g}", "weight": 0.6, "pods": [{"count": 1, "gpu": 600}]} for g in range(9)]
+    data = {"problem": "gang-placement", "nodes": [{"id": "n", "gpus": [1000] * 4}], "gangs": gangs}
+    instance = GangPlacementInstance.parse({**data, "objectives": ["weight"]})
+    assert decode(instance, upper_bound(instance)) == (Fraction(24, 10),)
+    mixed = [{"id": f"h{g}", "weight": 0.3, "pods": [{"count": 1, "gpu": 300}]} for g in range(9)]
+    instance = GangPlacementInstance.parse({**data, "gangs": gangs + mixed, "objectives": ["weight"]})
+    assert decode(instance, upper_bound(instance)) == (Fraction(36, 10),)

@@ -151,6 +151,9 @@ class Merged:
     Attributes
     ----------
     entries : components, the last one the objective, the others held at these digits
+    values : of parts of a device and of a whole one (1000), of which a device holds at most that of a whole one:
+        a row that is stronger than that of thousandths, for a bound
+    ordered : of equal gangs the first are placed
     modes : of each gang, in the order of the variables
     pods : by gang, mode and group, how many pods there are as (coefficient, variable)
     """
@@ -158,6 +161,8 @@ class Merged:
     instance: GangPlacementInstance
     entries: Sequence[Component]
     held: Sequence[int] = ()
+    values: Mapping[int, float] = field(default_factory=dict)
+    ordered: bool = True
 
     def __post_init__(self) -> None:
         self.classes = Classes(self.instance)
@@ -199,7 +204,7 @@ class Merged:
             if len(self.modes[g]) > 1:
                 self.layout.row("once", (g,), self._placed(g), "<=", 1)
             kind = gang.model_copy(update={"id": "", "arrival": 0.0})
-            if kind in alike and self.modes[g]:
+            if self.ordered and kind in alike and self.modes[g]:
                 others = [(variable, -1.0) for variable, _ in self._placed(alike[kind])]
                 self.layout.row("equal_gangs", (g,), [*self._placed(g), *others], "<=", 0)
             alike[kind] = g
@@ -255,8 +260,9 @@ class Merged:
             if terms:
                 self.rows[self._row("devices", c, size, terms, many * (self.classes.entirely(c) // size))] = (c, size)
         if any(0 < shape.gpu < WHOLE for _, pods in items for shape, _ in pods):
-            parts = [(v, a * sum(shape.gpu * count for shape, count in pods)) for (v, a), pods in items]
-            free = many * sum(self.classes.capacity[self.classes.nodes[c][0]])
+            parts = [(v, a * sum(self._value(shape) * count for shape, count in pods)) for (v, a), pods in items]
+            full = self.values.get(WHOLE, WHOLE)
+            free = many * sum(part * full / WHOLE for part in self.classes.capacity[self.classes.nodes[c][0]])
             self.rows[self._row("parts", c, 0, [(v, a) for v, a in parts if a], free)] = (c, 0)
         names = {name for _, pods in items for shape, _ in pods for name, amount in shape.request.items() if amount}
         for name in sorted(names):
@@ -264,7 +270,12 @@ class Merged:
             free = many * self.classes.free(self.classes.nodes[c][0], name)
             self.rows[self._row("resource", c, name, [(v, a) for v, a in asked if a], free)] = (c, name)
 
-    def _row(self, family: str, c: int, what: str | int, terms: Sequence[Term], right: int) -> str:
+    def _value(self, shape: Shape) -> float:
+        if shape.gpu >= WHOLE:
+            return shape.devices * self.values.get(WHOLE, WHOLE)
+        return self.values.get(shape.gpu, shape.gpu)
+
+    def _row(self, family: str, c: int, what: str | int, terms: Sequence[Term], right: float) -> str:
         self.layout.row(family, (c, what), terms, "<=", right)
         return self.layout.rows[family][-1]
 

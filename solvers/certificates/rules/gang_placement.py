@@ -14,17 +14,12 @@ from fractions import Fraction
 from typing import Any
 
 try:
-    from schedgap.solvers.certificates.linear import number, reject
+    from schedgap.solvers.certificates.rules.gang_prices import Priced, fewest
 except ImportError:  # run as a file
-    from linear import number, reject  # type: ignore[import-not-found, no-redef]
+    from rules.gang_prices import Priced, fewest  # type: ignore[import-not-found, no-redef]
 
 Terms = list[tuple[str, Any]]
 Thing = Mapping[str, Any]
-
-
-def fewest(gang: Thing) -> int:
-    """Pods without which a gang is not placed."""
-    return int(gang.get("least") or sum(group["count"] for group in gang["pods"]))
 
 
 class Decision:
@@ -399,112 +394,18 @@ def rows(instance: Thing, options: Thing, model: Any) -> None:
 def prices(instance: Thing, options: Thing, model: Any) -> None:
     """Form ``prices``: what nodes hold has a price; a gang is worth what is left of its weight where it is cheapest.
 
-    A leaf has, for each component of weight, a list of (node, size, price). Size 0 is what is free of the node's
-    devices, in thousandths; size s > 0 the devices that are entirely free, divided by s and rounded down, of which a
-    pod takes its devices divided by s and rounded down. A name stands for
-    that other resource. With prices >= 0 the gangs of a decision weigh at most
+    A leaf has, for each component of weight, a list of (node, size, price). Size 0 is what its devices hold of the
+    values of parts and of whole devices (`values`; thousandths where not told): the most that parts of one may have
+    together, by dynamic programming. Size s > 0 is the devices that are entirely free, divided by s and rounded down,
+    of which a pod takes its devices divided by s and rounded down. A name stands for that other resource. With
+    prices >= 0 the gangs of a decision weigh at most
 
         sum price x what there is + sum over gangs max(0, weight - least price of its fewest pods, in one domain).
     """
     model.sense = -1
     told = Decision(instance, _Written())
     told.objective()
-    model.price = lambda content, box: -_Priced(told, content).score()
-
-
-class _Priced:
-    """A bound on the score from prices."""
-
-    def __init__(self, told: Decision, content: Any) -> None:
-        self.told, self.content = told, content
-        if not isinstance(content, dict) or set(content) != {"weights"}:
-            reject("prices: must be an object with weights alone")
-        self.cost: list[dict[Any, Fraction]] = []
-        self.rooms: dict[str, list[int]] = {}
-
-    def score(self) -> Fraction:
-        """Every component at its bound, or at its best."""
-        weights = [entry for entry in self.told.digits if entry[0] == "weight"]
-        if len(self.content["weights"]) != len(weights):
-            reject(f"prices: weights must have {len(weights)} lists")
-        most = {
-            entry[1]: self._weight(entry[1], own) for entry, own in zip(weights, self.content["weights"], strict=True)
-        }
-        total, factor = Fraction(0), 1
-        for kind, priority, step, best, *_ in reversed(self.told.digits):
-            digit = best
-            if kind in ("weight", "pods"):
-                digit = min(best, math.floor(most[priority] / step))
-            total += factor * digit
-            factor *= 10 ** len(str(best))
-        return total
-
-    def _weight(self, priority: int | None, given: Any) -> Fraction:
-        total = Fraction(0)
-        self.cost = [{} for _ in self.told.nodes]
-        for n, size, value in given:
-            price = number(value, "price")
-            named = isinstance(size, str)
-            if not 0 <= n < len(self.cost) or (not named and size < 0) or price < 0 or size in self.cost[n]:
-                reject("prices: must be 0 or more, on nodes and sizes that there are, each once")
-            self.cost[n][size] = price
-            parts = self.told.capacity[n]
-            if named:
-                total += price * self.told.free(n, size)
-            else:
-                total += price * (sum(part == 1000 for part in parts) // size if size else sum(parts))
-        kinds: dict[str, Fraction | None] = {}
-        for gang in self.told.gangs:
-            if priority is None or (gang.get("priority") or 0) == priority:
-                kind = repr([(key, gang.get(key)) for key in ("pods", "least", "per_node", "required")])
-                if kind not in kinds:
-                    kinds[kind] = self._gang(gang)
-                least = kinds[kind]
-                total += max(Fraction(0), Fraction(gang.get("weight", 1)) - least) if least is not None else 0
-        return total
-
-    def _gang(self, gang: Thing) -> Fraction | None:
-        """The least price of its fewest pods in one domain of its required level; None where they do not fit alone."""
-        depth, left = self.told.depth(gang.get("required")), fewest(gang)
-        total: dict[tuple[str, ...], Fraction] = {}
-        places: dict[tuple[str, ...], list[int]] = {}
-        for n in range(len(self.told.nodes)):
-            places.setdefault(self.told.domain(n, depth), []).append(n)
-        for group in gang["pods"]:
-            asked = min(left, group["count"])
-            left -= asked
-            for domain, nodes in places.items():
-                price = self._cheapest(group, asked, gang.get("per_node") or asked, nodes)
-                total[domain] = total.get(domain, Fraction(0)) + (0 if price is None else price)
-                if price is None:
-                    total.pop(domain)
-            places = {domain: nodes for domain, nodes in places.items() if domain in total}
-        return min(total.values(), default=None)
-
-    def _cheapest(self, group: Thing, asked: int, per_node: int, nodes: Sequence[int]) -> Fraction | None:
-        gpu = group.get("gpu") or 0
-        key = repr((gpu, group.get("request"), group.get("selector")))
-        if key not in self.rooms:
-            self.rooms[key] = [self.told.room(n, group, 10**7) for n in range(len(self.told.nodes))]
-        offers = []
-        for n in nodes:
-            room = min(self.rooms[key][n], per_node)
-            if room:
-                each = (p * _asked(group, size) for size, p in self.cost[n].items())
-                offers.append((sum(each, Fraction(0)), room))
-        total = Fraction(0)
-        for price, room in sorted(offers):
-            taken = min(asked, room)
-            total, asked = total + price * taken, asked - taken
-        return None if asked else total
-
-
-def _asked(group: Thing, size: Any) -> int:
-    """What a pod takes of what has a price."""
-    gpu = group.get("gpu") or 0
-    if isinstance(size, str):
-        return int((group.get("request") or {}).get(size) or 0)
-    return int(gpu // 1000 // size if size else gpu)
+    model.price = lambda content, box: -Priced(told, content).score()
 
 
 FORMS = {"rows": rows, "prices": prices}

@@ -20,11 +20,11 @@ def upper_bound(instance: GangPlacementInstance) -> int:
     -----
     Of a priority the gangs weigh at most sum_n price_n capacity_n + sum_g max(0, weight_g - cheapest_g), whatever the
     prices; these are duals of the linear program by columns, a column being a way to place a gang, with equal nodes and
-    equal pods merged. The rules of the certificates add it up in exact fractions. One linear program a priority, then
+    equal pods merged. Parts of devices have values from cutting stock: no device holds more than a whole one is worth.
+    The rules of the certificates add it up in exact fractions. One linear program a priority, then
     O(gangs x nodes log nodes).
     """
     model = model_of(plain(instance), "prices", {})
     assert model.price is not None
-    value = model.price(node_prices(instance), {})
-    assert value is not None
-    return int(-value)
+    found = [model.price(leaf, {}) for leaf in node_prices(instance)]
+    return min(int(-value) for value in found if value is not None)

@@ -2,23 +2,26 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+import numpy as np
 from scipy import sparse
 
-from schedgap.formulations.common.instance import Solution, once_per_instance
+from schedgap.formulations.common.instance import Json, Solution, once_per_instance
 from schedgap.formulations.gang_placement.instance import WHOLE, GangPlacementInstance, Shape
 from schedgap.formulations.gang_placement.models.merged import Merged, Mode, chosen, shape_of
-from schedgap.formulations.gang_placement.scale import components
+from schedgap.formulations.gang_placement.scale import capacities, components
 from schedgap.solvers.certificates.linear import GRID
 from schedgap.solvers.engines import engine
 from schedgap.solvers.engines.answer import EngineAnswer
 from schedgap.solvers.engines.arrays import model_arrays
-from schedgap.solvers.linear_program import LinearProgram
+from schedgap.solvers.linear_program import INFINITY, LinearProgram
 from schedgap.solvers.result import SolveOptions
 
+MOST_PATTERNS = 200
 Price = tuple[int, int | str, int]
 """(node, size or resource, price in 2^-40)."""
 
@@ -165,13 +168,87 @@ class _Seats:
 
 
 @once_per_instance
-def node_prices(instance: GangPlacementInstance) -> dict[str, list[list[Price]]]:
-    """A leaf of form ``prices`` of the certificates: for each component of weight, prices on what nodes hold.
+def node_prices(instance: GangPlacementInstance) -> tuple[dict[str, Json], ...]:
+    """Leaves of form ``prices`` of the certificates: for each component of weight, prices on what nodes hold.
 
-    They are duals of the relaxation without whole numbers.
+    They are duals of the relaxation without whole numbers; where pods take parts of devices, a second leaf has values
+    of parts, of which no device holds more than of a whole one.
     """
     weights = [entry for entry in components(instance) if entry.kind == "weight"]
-    return {"weights": [_duals(Merged(instance, [entry]), float(entry.step)) for entry in weights]}
+    values = _values(instance)
+    leaves: list[dict[str, Json]] = []
+    for given in ({}, values) if values else ({},):
+        told = {gpu: value / GRID for gpu, value in given.items()}
+        prices = [_duals(Merged(instance, [entry], values=told, ordered=False), float(entry.step)) for entry in weights]
+        leaves.append({"weights": prices, "values": {str(gpu): value for gpu, value in given.items()}})
+    return tuple(leaves)
+
+
+def _values(instance: GangPlacementInstance) -> dict[int, int]:
+    """Values of parts of devices in 2^-40, of which no device holds more than that of a whole one, 1000.
+
+    Duals of the linear program of cutting stock: the most thousandths of the waiting parts and whole devices on the
+    devices that are entirely free, by patterns of parts, which come by dynamic programming. Empty without parts.
+    """
+    counts: Counter[int] = Counter()
+    for gang in instance.gangs:
+        for group in gang.pods:
+            counts[min(group.gpu, WHOLE)] += group.count * max(1, group.devices)
+    devices = sum(part == WHOLE for parts in capacities(instance) for part in parts)
+    sizes = sorted(gpu for gpu in counts if 0 < gpu < WHOLE)
+    if not sizes or not devices:
+        return {}
+    patterns = [{gpu: WHOLE // gpu} for gpu in sizes] + [{WHOLE: 1}]
+    rows = [*sizes, WHOLE]
+    for _ in range(MOST_PATTERNS):
+        worth, one = _stock(rows, counts, patterns, devices)
+        pattern = _best_pattern(sizes, worth)
+        if one <= 0 or sum(worth[gpu] * n for gpu, n in pattern.items()) <= one * (1 + 1e-9):
+            break
+        patterns.append(pattern)
+    if one <= 0:
+        return {}
+    return {gpu: math.floor(min(1.0, worth[gpu] / one) * WHOLE * GRID * (1 - 1e-9)) for gpu in sizes} | {
+        WHOLE: WHOLE * GRID
+    }
+
+
+def _stock(
+    rows: Sequence[int], counts: Counter[int], patterns: Sequence[dict[int, int]], devices: int
+) -> tuple[dict[int, float], float]:
+    """(what one more of each size is worth, what one more device is worth) of the program with these patterns."""
+    program = LinearProgram()
+    many, size = len(rows), len(rows) + len(patterns)
+    matrix = sparse.lil_matrix((many + 1, size))
+    cost, upper = np.zeros(size), np.full(size, INFINITY)
+    for i, gpu in enumerate(rows):
+        matrix[i, i], cost[i], upper[i] = -1.0, -float(gpu), float(counts[gpu])
+        for p, pattern in enumerate(patterns):
+            matrix[i, many + p] = float(pattern.get(gpu, 0))
+    matrix[many, many:] = -1.0
+    low = np.zeros(many + 1)
+    low[many] = -float(devices)
+    program.set_matrix(matrix.tocsc(), cost, upper, low, np.full(many + 1, INFINITY))
+    solved = program.solve()
+    assert solved is not None  # nothing at all is a point
+    duals = np.abs(solved.duals)
+    return dict(zip(rows, duals.tolist(), strict=False)), float(duals[many])
+
+
+def _best_pattern(sizes: Sequence[int], worth: Mapping[int, float]) -> dict[int, int]:
+    """Parts of one device that are worth most together."""
+    best, last = [0.0] * (WHOLE + 1), [0] * (WHOLE + 1)
+    for free in range(1, WHOLE + 1):
+        best[free] = best[free - 1]
+        for gpu in sizes:
+            if gpu <= free and best[free - gpu] + worth[gpu] > best[free] + 1e-12:
+                best[free], last[free] = best[free - gpu] + worth[gpu], gpu
+    pattern: Counter[int] = Counter()
+    free = WHOLE
+    while free:
+        pattern[last[free]] += bool(last[free])
+        free -= last[free] or 1
+    return {gpu: n for gpu, n in pattern.items() if n}
 
 
 def _duals(merged: Merged, step: float) -> list[Price]:
@@ -181,7 +258,9 @@ def _duals(merged: Merged, step: float) -> list[Price]:
     shape = (len(arrays.names), len(arrays.variables))
     matrix = sparse.csr_matrix((arrays.coefficients, arrays.indices, arrays.starts), shape=shape).tocsc()
     program = LinearProgram()
-    program.set_matrix(matrix, arrays.sense * arrays.cost, arrays.upper, arrays.row_lower, arrays.row_upper)
+    kinds = set(merged.kind.values())  # what a node holds alone says its rows, whose duals are wanted
+    upper = np.where([variable in kinds for variable in arrays.variables], INFINITY, arrays.upper)
+    program.set_matrix(matrix, arrays.sense * arrays.cost, upper, arrays.row_lower, arrays.row_upper)
     solved = program.solve()
     found: list[Price] = []
     for row, dual in zip(arrays.names, solved.duals if solved is not None else (), strict=solved is not None):

@@ -1,0 +1,130 @@
+"""gang-placement: a bound on the score from prices on what nodes hold."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from fractions import Fraction
+from typing import Any
+
+try:
+    from schedgap.solvers.certificates.linear import number, reject
+except ImportError:  # run as a file
+    from linear import number, reject  # type: ignore[import-not-found, no-redef]
+
+Thing = Mapping[str, Any]
+
+
+def fewest(gang: Thing) -> int:
+    """Pods without which a gang is not placed."""
+    return int(gang.get("least") or sum(group["count"] for group in gang["pods"]))
+
+
+class Priced:
+    """A bound on the score from prices."""
+
+    def __init__(self, told: Any, content: Any) -> None:
+        self.told, self.content = told, content
+        if not isinstance(content, dict) or not {"weights"} <= set(content) <= {"weights", "values"}:
+            reject("prices: must be an object with weights and values")
+        self.values = {int(gpu): number(value, "value") for gpu, value in content.get("values", {}).items()}
+        if any(value < 0 for value in self.values.values()):
+            reject("prices: values must be 0 or more")
+        sizes = {group.get("gpu") or 0 for gang in told.gangs for group in gang["pods"]}
+        self.held = [Fraction(0)]
+        for free in range(1, 1000):
+            fitting = (self.held[free - gpu] + self.value(gpu) for gpu in sizes if 0 < gpu <= free)
+            self.held.append(max(self.held[-1], *fitting, Fraction(0)))
+        self.held.append(max(self.value(1000), self.held[999]))
+        self.cost: list[dict[Any, Fraction]] = []
+        self.rooms: dict[str, list[int]] = {}
+
+    def score(self) -> Fraction:
+        """Every component at its bound, or at its best."""
+        weights = [entry for entry in self.told.digits if entry[0] == "weight"]
+        if len(self.content["weights"]) != len(weights):
+            reject(f"prices: weights must have {len(weights)} lists")
+        most = {
+            entry[1]: self._weight(entry[1], own) for entry, own in zip(weights, self.content["weights"], strict=True)
+        }
+        total, factor = Fraction(0), 1
+        for kind, priority, step, best, *_ in reversed(self.told.digits):
+            digit = best
+            if kind in ("weight", "pods"):
+                digit = min(best, math.floor(most[priority] / step))
+            total += factor * digit
+            factor *= 10 ** len(str(best))
+        return total
+
+    def _weight(self, priority: int | None, given: Any) -> Fraction:
+        total = Fraction(0)
+        self.cost = [{} for _ in self.told.nodes]
+        for n, size, value in given:
+            price = number(value, "price")
+            named = isinstance(size, str)
+            if not 0 <= n < len(self.cost) or (not named and size < 0) or price < 0 or size in self.cost[n]:
+                reject("prices: must be 0 or more, on nodes and sizes that there are, each once")
+            self.cost[n][size] = price
+            parts = self.told.capacity[n]
+            if named:
+                total += price * self.told.free(n, size)
+            else:
+                whole = sum(part == 1000 for part in parts)
+                total += price * (whole // size if size else sum(self.held[part] for part in parts))
+        kinds: dict[str, Fraction | None] = {}
+        for gang in self.told.gangs:
+            if priority is None or (gang.get("priority") or 0) == priority:
+                kind = repr([(key, gang.get(key)) for key in ("pods", "least", "per_node", "required")])
+                if kind not in kinds:
+                    kinds[kind] = self._gang(gang)
+                least = kinds[kind]
+                total += max(Fraction(0), Fraction(gang.get("weight", 1)) - least) if least is not None else 0
+        return total
+
+    def value(self, gpu: int) -> Fraction:
+        """Of a part of a device, or of a whole one."""
+        return self.values.get(gpu, Fraction(gpu))
+
+    def asked(self, group: Thing, size: Any) -> Any:
+        """What a pod takes of what has a price."""
+        gpu = group.get("gpu") or 0
+        if isinstance(size, str):
+            return (group.get("request") or {}).get(size) or 0
+        if size:
+            return gpu // 1000 // size
+        return self.value(gpu) if gpu < 1000 else gpu // 1000 * self.value(1000)
+
+    def _gang(self, gang: Thing) -> Fraction | None:
+        """The least price of its fewest pods in one domain of its required level; None where they do not fit alone."""
+        depth, left = self.told.depth(gang.get("required")), fewest(gang)
+        total: dict[tuple[str, ...], Fraction] = {}
+        places: dict[tuple[str, ...], list[int]] = {}
+        for n in range(len(self.told.nodes)):
+            places.setdefault(self.told.domain(n, depth), []).append(n)
+        for group in gang["pods"]:
+            asked = min(left, group["count"])
+            left -= asked
+            for domain, nodes in places.items():
+                price = self._cheapest(group, asked, gang.get("per_node") or asked, nodes)
+                total[domain] = total.get(domain, Fraction(0)) + (0 if price is None else price)
+                if price is None:
+                    total.pop(domain)
+            places = {domain: nodes for domain, nodes in places.items() if domain in total}
+        return min(total.values(), default=None)
+
+    def _cheapest(self, group: Thing, asked: int, per_node: int, nodes: Sequence[int]) -> Fraction | None:
+        gpu = group.get("gpu") or 0
+        key = repr((gpu, group.get("request"), group.get("selector")))
+        if key not in self.rooms:
+            self.rooms[key] = [self.told.room(n, group, 10**7) for n in range(len(self.told.nodes))]
+        offers = []
+        for n in nodes:
+            room = min(self.rooms[key][n], per_node)
+            if room:
+                each = (p * self.asked(group, size) for size, p in self.cost[n].items())
+                offers.append((sum(each, Fraction(0)), room))
+        total = Fraction(0)
+        for price, room in sorted(offers):
+            taken = min(asked, room)
+            total, asked = total + price * taken, asked - taken
+        return None if asked else total
