@@ -207,6 +207,8 @@ def parse_instance(data: object, source: str = "instance", problem: Problem | No
     """
     if not isinstance(data, Mapping):
         raise InputError(f"{source}: an instance must be a JSON object, got {type(data).__name__}")
+    if "solution" in data and "status" in data:
+        raise InputError(f"{source}: is a solution, what solve --json prints, not an instance")
     if "problem" not in data:
         raise InputError(f"{source}: problem: is missing (one of: {', '.join(problem_ids())})")
     if problem is None or data["problem"] != problem.id:

@@ -14,12 +14,15 @@ from pathlib import Path
 from typing import IO, Any, Literal
 
 from schedgap.benchmarks.importers.cells import NO_VALUE, LeftOut, Unfit, check_order
+from schedgap.benchmarks.text import percent
 from schedgap.formulations.common.errors import InputError, near
 from schedgap.formulations.common.instance import Json
 
 Reader = Callable[..., Json]
 """``f(cell, ...) -> value``; raises ValueError that says what the cell must be, or :class:`LeftOut`."""
 _SHOWN_LINES = 5
+_FEW_ROWS = 10
+"""Of a table with fewer rows nobody asks for the share that was left out."""
 _LONGEST_CELL = 131_072
 _LONGEST_LINE = 1 << 20
 _LONGEST_ELEMENT = 1 << 22
@@ -70,6 +73,7 @@ class Notes:
     """What is said of an import, each text once with the number of jobs or the lines it is about."""
 
     strict: bool = False
+    read: int = 0
     _counts: dict[str, int] = field(default_factory=dict)
     _rows: dict[str, tuple[int, list[int]]] = field(default_factory=dict)
 
@@ -98,6 +102,9 @@ class Notes:
         for text, (count, lines) in self._rows.items():
             listed = ", ".join(map(str, lines)) + (", ..." if count > len(lines) else "")
             told.append(f"{count} row{'s' * (count > 1)} {text} (line{'s' * (count > 1)} {listed})")
+        left = sum(self.left_out.values())
+        if left and self.read >= _FEW_ROWS:
+            told.append(f"left out: {left} of {self.read} rows, {percent(left / self.read)}")
         return told + [text if count == 1 else f"{text} ({count} jobs)" for text, count in self._counts.items()]
 
 
@@ -157,6 +164,7 @@ def read_rows(form: Format, path: str | Path, notes: Notes, keep: str | None = N
             else:
                 row["line"] = line
                 yield row
+    notes.read += total
     if 2 * unreadable > total:
         raise InputError(f"{worst} ({unreadable} of {total} rows cannot be read or repeat an id)")
     if total and form.objects is None:

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 
 from schedgap.benchmarks.text import apart, fixed, number, seconds, significant, table
 from schedgap.catalogue.agreement import joint_proof
+from schedgap.catalogue.method import Kind
 from schedgap.heuristics.common.guarantee import Evaluation, Verdict, at_most
-from schedgap.solvers.result import Proof
+from schedgap.solvers.result import Proof, Status
 
 if TYPE_CHECKING:
     from schedgap.benchmarks.judging.judge import Judgement
@@ -29,7 +30,8 @@ def _methods_table(found: Comparison) -> str:
     head = ["method", "status", *(["found", "mean", "best", "worst"] if repeated else ["objective"]), "bound", "ratio"]
     lines: list[list[str]] = []
     for row in found.rows:
-        status = str(row.status)
+        lost = row.status is Status.UNKNOWN and row.method.kind is Kind.HEURISTIC
+        status = "found nothing" if lost else str(row.status)
         values = sorted(row.objectives, key=lambda value: found.problem.sense * value)
         shown = [f"{number(values[0])}, cut" if row.cut and not repeated else number(row.objective)]
         if repeated:
@@ -44,6 +46,29 @@ def _methods_table(found: Comparison) -> str:
 
 
 def _summary(found: Comparison) -> str:
+    """The optimum or the bound, in minutes or hours where a slot has seconds, and what is left to gain at most."""
+    bound = found.agreement.bound
+    inside = [row for row in found.rows if row.objective and not row.outside_model]
+    gains = []
+    if bound is not None and inside:
+        ranked = sorted(inside, key=lambda row: found.problem.sense * (row.objective or 0.0))
+        for row in (ranked[0], *ranked[1:][-1:]):
+            away = abs(1 - bound / row.objective) if row.objective else 0.0
+            gains.append(f"{100 * away:.3g}% beyond {row.method.shown}")
+    told = [_known(found) + _hours(found, bound), f"left to gain: at most {', '.join(gains)}" if gains else ""]
+    return "\n".join(line for line in told if line)
+
+
+def _hours(found: Comparison, value: float | None) -> str:
+    """Slots as a duration."""
+    length = getattr(found.instance, "slot_length", None)
+    if value is None or length is None or "slot" not in found.problem.unit:
+        return ""
+    took = value * length
+    return f" ({took / 3600:.3g} hours)" if took >= 7200 else f" ({took / 60:.3g} minutes)"
+
+
+def _known(found: Comparison) -> str:
     known = found.agreement
     level = joint_proof(result for row in found.rows if not row.outside_model for result in row.results)
     sure = level in (Proof.CERTIFIED, Proof.AGREED)

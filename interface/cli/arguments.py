@@ -37,7 +37,8 @@ class Parser(argparse.ArgumentParser):
         """A name close to the one that is unknown: a command, a choice, or an option of the command."""
         wrong = re.search(r"invalid choice: '([^']*)' \(|unrecognized arguments: (--[^ =]+)", message)
         if wrong is None:
-            return ""
+            listed = re.search(r"unrecognized arguments: ([\w.+-]+)", message)
+            return f"; several methods are joined by commas: --methods A,{listed[1]}" if listed else ""
         from schedgap.reading import near
 
         if wrong[1] is not None:

@@ -1,0 +1,66 @@
+"""What the first hours stumble over, told in words that lead on."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from support.command import Command
+
+from schedgap.benchmarks.importers.rows import Notes
+
+ROOT = Path(__file__).resolve().parents[2]
+COLUMNS = ("id=JobID", "gpus=num_gpu", "duration=run_s", "arrival=submit", "servers=4")
+
+
+@pytest.fixture
+def imported(command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """What the import of 40 rows, two of them damaged, says; the instance is jobs.json."""
+    monkeypatch.chdir(tmp_path)
+    table = ROOT / "tests" / "data" / "jobs-38.csv"
+    ran = command("import", "csv", table, "--problem", "gpu-sharing", "--set", *COLUMNS, "--out", "jobs.json")
+    assert ran.status == 0
+    return ran.err
+
+
+def test_the_share_of_rows_that_are_lost_is_told(imported: str) -> None:
+    assert "left out: 2 of 40 rows, 5%" in imported
+    few = Notes(read=3)
+    few.row("left out: no GPU", 2)
+    assert few.texts == ["1 row left out: no GPU (line 2)"]
+
+
+def test_slots_are_minutes_too_and_what_is_left_to_gain_is_told(imported: str, command: Command) -> None:
+    ran = command("compare", "jobs.json", "--methods", "fifo,sjf", "--json")
+    data = json.loads(ran.out)
+    fifo, sjf = (row["objective"] for row in data["rows"])
+    shown = command("compare", "jobs.json", "--methods", "fifo,sjf").out
+    away = [f"{100 * (1 - data['bound'] / value):.3g}%" for value in (sjf, fifo)]
+    assert f"left to gain: at most {away[0]} beyond sjf, {away[1]} beyond fifo" in shown
+    assert f"slots ({data['bound'] * 10 / 60:.3g} minutes)" in shown
+
+
+def test_nothing_found_is_said_so(command: Command, tmp_path: Path) -> None:
+    command("generate", "rar-ddls", "--preset", "small", "--seed", 2, "--out", tmp_path / "tight.json")
+    shown = command("compare", tmp_path / "tight.json", "--methods", "ff,lpt-colocate").out
+    assert shown.splitlines()[2].split()[:3] == ["ff", "found", "nothing"]
+
+
+def test_a_space_for_a_comma_and_a_solution_for_an_instance(imported: str, command: Command) -> None:
+    ran = command("compare", "jobs.json", "--methods", "fifo", "sjf")
+    assert ran.status == 2 and ran.message.endswith("joined by commas: --methods A,sjf")
+    command("solve", "jobs.json", "--method", "sjf", "--out", "solved.json")
+    Path("result.json").write_text(command("solve", "jobs.json", "--method", "sjf", "--json").out)
+    ran = command("solve", "result.json")
+    assert ran.status == 2 and "result.json: is a solution, what solve --json prints, not an instance" in ran.message
+
+
+def test_a_name_says_its_settings(command: Command, tmp_path: Path) -> None:
+    def named(*settings: str) -> str:
+        command("generate", "rar-ddls", "--preset", "small", "--seed", 2, *settings, "--out", tmp_path / "i.json")
+        return str(json.loads((tmp_path / "i.json").read_text())["name"])
+
+    assert named() == named("--set", "ample=false") == "small-2"
+    assert named("--set", "ample=true", "jobs=5") == "small-2-ample-jobs-5"
+    assert named("--set", "ample=true", "jobs=5", "servers=2", "gpus=7") == "small-2-4-settings"
