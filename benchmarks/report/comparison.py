@@ -31,7 +31,7 @@ def _methods_table(found: Comparison) -> str:
     lines: list[list[str]] = []
     for row in found.rows:
         lost = row.status is Status.UNKNOWN and row.method.kind is Kind.HEURISTIC
-        status = "found nothing" if lost else str(row.status)
+        status = "found nothing" if lost and not repeated else str(row.status)
         values = sorted(row.objectives, key=lambda value: found.problem.sense * value)
         shown = [f"{number(values[0])}, cut" if row.cut and not repeated else number(row.objective)]
         if repeated:
