@@ -22,6 +22,13 @@ SHARE = 0.75
 """Of the time: what all heuristics together may take. Each has an equal part of what those before it leave."""
 SHARE_OF_PROOF = 0.5
 """The same before a method that proves."""
+SHARE_AGAIN = 0.5
+"""Of the time that is left then: what those may take that a busy machine gave no turn."""
+TURN = 0.5
+"""Of an equal part of the time, in seconds of the processor: what a turn is."""
+
+processor = time.process_time
+"""Seconds of the processor that this program has had."""
 
 Improve = Callable[..., Result]
 """Called as an exact method is, with the instance and options that have a start."""
@@ -49,7 +56,8 @@ def from_best(
     improve : an exact method's function, which makes use of a start
     stated : what a solution says of its objective, where a check takes long: the best by that is the start, and
         `improve` is the first to check it
-    share : of the time that is left, what all heuristics together may take
+    share : of the time that is left, what all heuristics together may take; those that were cut off before they had
+        the processor for half of an equal part of it begin again, in equal parts of half of what is left
     bound : a certified bound on the optimum; a schedule that meets it is the answer
     """
 
@@ -59,22 +67,28 @@ def from_best(
         best.tighten(None if bound is None else bound(instance))
         known = [] if options.start is None else [("start", options.start)]
         try:
-            inside = heuristics()
-            remaining = best.seconds_left(share)
-            until = options.deadline if remaining is None else options.deadline.capped(remaining)
-            for number, heuristic in enumerate([*inside, *inside[:1]]):
-                if number == len(inside) and (best.solution is not None or known or until.moment is None):
-                    break  # the first has another try, in all the time, where none was in time
-                until, parts = (until, len(inside) - number) if number < len(inside) else (options.deadline, 1)
-                solution = None if best.out_of_time() else _run(best, heuristic, instance, until, parts)
-                if solution is not None:
-                    known.append((getattr(heuristic, "__name__", "heuristic").replace("_", "-"), solution))
-                if stated is None:
-                    for name, solution in known:
-                        best.propose(solution, name)
-                    known.clear()
-                if best.proven:
-                    return best.result()
+            inside = turns = list(heuristics())
+            for part in (share, SHARE_AGAIN, 1.0):
+                remaining = best.seconds_left(part)
+                until = options.deadline if remaining is None else options.deadline.capped(remaining)
+                turn = 0.0 if remaining is None else TURN * remaining / max(1, len(turns))
+                if part == 1.0:  # the first has another try, in all the time, where none was in time
+                    turns = [] if best.solution is not None or known else inside[:1]
+                starved = []
+                for number, heuristic in enumerate(turns):
+                    solution, began = None, processor()
+                    if not best.out_of_time():
+                        solution, ended = _run(best, heuristic, instance, until, len(turns) - number)
+                        starved += [heuristic] if not ended and processor() - began < turn else []
+                    if solution is not None:
+                        known.append((getattr(heuristic, "__name__", "heuristic").replace("_", "-"), solution))
+                    if stated is None:
+                        for name, solution in known:
+                            best.propose(solution, name)
+                        known.clear()
+                    if best.proven:
+                        return best.result()
+                turns = starved
         except KeyboardInterrupt:
             best.interrupted = True
             if stated is not None and known:
@@ -95,8 +109,8 @@ def from_best(
 
 def _run(
     best: Incumbent, heuristic: Callable[..., object], instance: Instance, until: Deadline, parts: int
-) -> Solution | None:
-    """What a heuristic makes, at its end or when its part of the time is over."""
+) -> tuple[Solution | None, bool]:
+    """What a heuristic makes, and whether it came to its end before its part of the time was over."""
     own: dict[str, Any] = {"seed": best.options.seed}
     deadline = _part(until, parts)
     if "deadline" in inspect.signature(heuristic).parameters:
@@ -107,13 +121,14 @@ def _run(
         with budget or nullcontext():
             answer = heuristic(instance, **own)
     except InputError:  # a method that refuses this instance
-        return None
+        return None, True
     except OutOfBudgetError:
         if budget is not None:
             budget.end()
         if budget is None or budget.over is None:  # of the run itself, not of this heuristic
             raise
-    return _solution(answer)
+        return None, False
+    return _solution(answer), True
 
 
 def _part(until: Deadline, parts: int) -> Deadline:

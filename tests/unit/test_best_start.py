@@ -1,0 +1,101 @@
+"""Every heuristic has a turn before an exact method, counted by the processor: a busy machine loses none of them."""
+
+from __future__ import annotations
+
+from contextlib import AbstractContextManager
+from fractions import Fraction
+from typing import Any
+
+import pytest
+
+from schedgap.benchmarks.instances import make_instance
+from schedgap.catalogue.registry import find_problem
+from schedgap.formulations.common.check import CheckReport
+from schedgap.formulations.common.instance import Instance, Solution
+from schedgap.formulations.common.numbers import MINIMISE
+from schedgap.heuristics.common import best_start
+from schedgap.solvers import result
+from schedgap.solvers.budget import OutOfBudgetError
+from schedgap.solvers.result import Deadline, Result, SolveOptions, Status, Termination
+
+LIMIT = 20.0
+
+
+class Unwatched(AbstractContextManager[None]):
+    """A budget without a thread that looks at the real clock."""
+
+    over = Termination.TIME_LIMIT
+
+    def __init__(self, deadline: Deadline) -> None:
+        self.deadline = deadline
+
+    def __exit__(self, *_: object) -> None:
+        """Nothing to end."""
+
+    def end(self) -> None:
+        """Nothing to end."""
+
+
+class Machine:
+    """A clock that heuristics turn; the processor is theirs for a part of it."""
+
+    def __init__(self, patch: pytest.MonkeyPatch, share: float) -> None:
+        self.now, self.share = 1000.0, share
+        self.turns: list[str] = []
+        patch.setattr(best_start, "processor", lambda: (self.now - 1000.0) * share)
+        patch.setattr(best_start, "Budget", Unwatched)
+        patch.setattr(result, "clock", lambda: self.now)
+
+    def heuristic(self, name: str, value: float, seconds: float, overshoot: float = 0.0) -> Any:
+        """One that needs so many seconds of the processor, and notices its deadline late by so many of the clock."""
+
+        def run(instance: Instance, deadline: Deadline, seed: int = 0) -> Solution | None:
+            self.turns.append(name)
+            left = deadline.remaining()
+            assert left is not None
+            needed = seconds / self.share
+            self.now += min(needed, left + overshoot)
+            if needed > left:
+                raise OutOfBudgetError
+            return {"value": value}
+
+        run.__name__ = name
+        return run
+
+
+def improved(machine: Machine, heuristics: list[Any]) -> float | None:
+    """The objective that an exact method starts from."""
+
+    def check(_: Instance, solution: Solution) -> CheckReport:
+        return CheckReport((), Fraction(solution["value"]))
+
+    def exact(_: Instance, options: SolveOptions) -> Result:
+        value = None if options.start is None else options.start["value"]
+        return Result(Status.UNKNOWN, objective=value, termination=Termination.TIME_LIMIT)
+
+    method = best_start.from_best(lambda: heuristics, check, MINIMISE, exact, share=best_start.SHARE_OF_PROOF)
+    instance = make_instance(find_problem("rar-ddls"), "tiny", 0, {})
+    return method(instance, SolveOptions(deadline=Deadline(machine.now + LIMIT))).objective
+
+
+def test_the_best_heuristic_has_its_turn_on_a_busy_machine(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Thirteen others, three of them slow, on a fifteenth of a processor: the best one needs 0.07 s of it."""
+    machine = Machine(monkeypatch, 1 / 15)
+    others = [machine.heuristic(f"slow{k}", 39_948, 5.0) for k in range(3)]
+    others += [machine.heuristic(f"quick{k}", 40_000 + k, 0.01) for k in range(10)]
+    best = machine.heuristic("best", 34_468, 0.07)
+    assert improved(machine, [best, *others]) == 34_468
+    assert machine.turns.count("best") == 2 and machine.now <= 1000.0 + 0.75 * LIMIT
+
+
+def test_one_that_others_left_no_time_has_its_turn(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first overshoots by all that is there for heuristics."""
+    machine = Machine(monkeypatch, 0.2)
+    late = machine.heuristic("late", 7.0, 0.9, overshoot=9.0)
+    assert improved(machine, [late, machine.heuristic("best", 3.0, 0.4), machine.heuristic("other", 5.0, 0.1)]) == 3.0
+
+
+def test_one_that_had_the_processor_does_not_begin_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    machine = Machine(monkeypatch, 1.0)
+    assert improved(machine, [machine.heuristic("large", 1.0, 60.0), machine.heuristic("quick", 2.0, 0.1)]) == 2.0
+    assert machine.turns == ["large", "quick"]
