@@ -19,6 +19,7 @@ import itertools
 from collections import defaultdict
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from fractions import Fraction
 
 import numpy as np
 import pulp
@@ -33,6 +34,9 @@ from schedgap.formulations.hadar.placement import solution_from_levels, trimmed
 from schedgap.formulations.hadar.tables import JobTable, ProgressTables, small_units, tables
 
 Value = Callable[[pulp.LpVariable], float]
+
+LARGEST_UNITS = 10**5
+"""Of a job's work in whole numbers; of more, what engines allow a row could be progress that is missing."""
 
 VARIABLES = {
     "finish": VariableFamily("job, slot", "f: 1 where the job finishes in the slot"),
@@ -85,6 +89,7 @@ class _TimeIndexed:
         self.devices: dict[tuple[int, int, int], pulp.LpVariable] = {}
         self.load: dict[tuple[int, int], list[Term]] = defaultdict(list)
         self.objective: list[Term] = []
+        self.rounded: dict[str, dict[pulp.LpVariable, Fraction]] = {}
 
     def job(self, j: int, table: JobTable) -> None:
         horizon, out, name = self.data.horizon, self.layout, self.instance.jobs[j].id
@@ -112,6 +117,11 @@ class _TimeIndexed:
             if t >= table.earliest:
                 finished = [*finished, (self.finish[j, t], -scale)]
                 out.row("work", (name, t), progress + finished, ">=", 0)
+                if target > LARGEST_UNITS:
+                    units = [-Fraction(int(amount)) for amount in step]
+                    made = {self.run[j, u, n]: amount for u in slots if u <= t for n, amount in enumerate(units)}
+                    made |= {self.finish[j, u]: Fraction(target) for u in finishes if u <= t}
+                    self.rounded[out.rows["work"][-1]] = made
             self.gang(j, t, table)
 
     def gang(self, j: int, t: int, table: JobTable) -> None:
@@ -181,6 +191,7 @@ def build_ilp(instance: HadarInstance) -> DeclarativeModel:
         sense=MAXIMISE,
         assign=assign,
         restated_integral=frozenset(variable.name for variable in builder.devices.values()),
+        rounded=builder.rounded,
         layout=builder.layout,
         info={"impossible": impossible},
     )

@@ -268,9 +268,14 @@ def progress_units(shares: Sequence[Fraction], slots: int) -> tuple[list[int], i
             weights = [min(step, FINEST) for step in rounded]
             # the largest sum below the goal
             short = Fraction(math.ceil(goal * multisets.unit) - 1, multisets.unit)
-            found = multisets.heaviest([(slots, short)], weights)
-            if found is not None and min(weights) > 0:
-                return [min(step, found[0] + 1) for step in weights], found[0] + 1
+            found = multisets.heaviest(
+                [(slots, short)],
+                weights,
+            )
+            if found is None or min(weights) == 0:
+                continue
+            least = found[0] + 1
+            return [min(step, least) for step in weights], least
         steps = [math.ceil(Fraction(step * FINEST, target)) for step in steps]
         target = FINEST
     return [min(step, target) for step in steps], target
@@ -308,9 +313,31 @@ def small_units(step: Ints, target: int, slots: int, largest: int = 100_000) -> 
             smaller = np.array([(int(s) * size - rounding) // target + rounding for s in step], dtype=np.int64)
             if smaller.min() > 0 and np.array_equal(_needs(combinations, smaller, size, slots), needs):
                 return smaller, size
-    return step, target
+    return _both_ways(step, target, slots) or (step, target)
 
 
+def _both_ways(step: Ints, target: int, slots: int) -> tuple[Ints, int] | None:
+    """The same where some levels have to be rounded down and others up; None where there are many multisets."""
+    if math.comb(slots + len(step), slots) > _MULTISETS:
+        return None
+    multisets = Multisets.of([Fraction(int(s)) for s in step], slots)
+    assert multisets is not None
+    for size in _MIXED:
+        for weights in rounded_both_ways([Fraction(int(s), target) for s in step], size):
+            found = multisets.heaviest(
+                [(slots, Fraction(target - 1))],
+                weights,
+            )
+            if found is None or min(weights) == 0:
+                continue
+            least = found[0] + 1
+            small = [min(weight, least) for weight in weights]
+            return np.array(small, dtype=np.int64), least
+    return None
+
+
+_MULTISETS = 2_000
+_MIXED = (*range(1, 41), 10**2, 10**3, 10**4, 10**5)
 _SIZES = [*range(1, 241), *(int(240 * 1.06**k) for k in range(1, 104))]
 
 

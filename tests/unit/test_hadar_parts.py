@@ -3,6 +3,7 @@
 import itertools
 import json
 from fractions import Fraction
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -18,11 +19,13 @@ from schedgap.benchmarks.instances.hadar.random import small, tiny, trace
 from schedgap.catalogue.hadar import PROBLEM as HADAR
 from schedgap.catalogue.run import run_method
 from schedgap.formulations.common.errors import InputError
+from schedgap.formulations.hadar import tables as hadar_tables
 from schedgap.formulations.hadar.instance import HadarInstance
 from schedgap.formulations.hadar.metrics import metrics
 from schedgap.formulations.hadar.models import build_ilp, ilp_nonzeros
 from schedgap.formulations.hadar.placement import devices_by_type, solution_from_levels
 from schedgap.formulations.hadar.tables import progress_units, small_units, tables
+from schedgap.reading import as_instance
 from schedgap.solvers.exact.hadar.list_search import Packing
 from schedgap.solvers.exact.hadar.schedules import maximal_packings
 from schedgap.solvers.result import SolveOptions, Termination
@@ -170,10 +173,21 @@ def test_units_tell_near_ties_of_any_size_apart(first: float, counts: list[int],
     assume(rest > 0)
     shares = sorted({Fraction(repr(first)), rest + nudge * Fraction(1, 10**25)}, reverse=True)
     steps, target = progress_units(shares, slots)
+    small, least = small_units(np.array(steps, dtype=np.int64), target, slots)
     for chosen in itertools.product(range(slots + 1), repeat=len(shares)):
         if sum(chosen) <= slots:
             true = sum(n * s for n, s in zip(chosen, shares, strict=True)) >= goal
             assert (sum(n * s for n, s in zip(chosen, steps, strict=True)) >= target) == true
+            assert (sum(n * int(s) for n, s in zip(chosen, small, strict=True)) >= least) == true
+
+
+@pytest.mark.parametrize("engine", ["highs", "cbc"])
+def test_engines_cut_off_work_that_lacks_a_hair(engine: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No small units: coefficients a million apart, of which an engine's tolerance hides the small ones."""
+    monkeypatch.setattr(hadar_tables, "_MULTISETS", 0)
+    path = Path(__file__).parents[1] / "data" / "gate" / "hadar-work-of-two-slots-decades-apart.json"
+    result = run_method(HADAR, as_instance(path), engine, SolveOptions(threads=1))
+    assert result.objective == pytest.approx(2.3333320002, rel=1e-9)
 
 
 def test_the_tolerance_of_the_units_is_the_checkers() -> None:
