@@ -43,7 +43,7 @@ def readable(scheduler: str, closed: Sequence[Path]) -> tuple[str, ...]:
     own = Path(module).resolve().parent if module.endswith(".py") else Path.cwd()
     python = [sys.prefix, sys.base_prefix, *_imports()]
     # Other installations of schedgap, of the system's Python or a user's, have the library, too.
-    answers += [Path(one, _LIBRARY) for one in python]
+    answers += [Path(one, _LIBRARY) for one in python if Path(one, _LIBRARY).exists()]
     answers += [
         one for root in ("/usr", "/usr/local", *python[:2]) for one in Path(root).glob(f"lib*/python3*/*/{_LIBRARY}")
     ]
