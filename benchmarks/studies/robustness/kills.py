@@ -153,9 +153,10 @@ def living(folder: Path) -> list[int]:
 
 
 def left(folder: Path) -> list[str]:
-    """Temporary files of ours in its scratch folder and half-written ones beside its tables."""
+    """Temporary files of ours in its scratch folder and half-written ones beside its tables; no lock, held by nobody."""
     scratch = folder / "scratch"
-    half = [path for path in folder.rglob(".*") if path.is_file() and scratch not in path.parents]
+    files = [path for path in folder.rglob(".*") if path.is_file() and path.suffix != ".lock"]
+    half = [path for path in files if scratch not in path.parents]
     return sorted(
         str(path.relative_to(folder)) for path in [*half, *scratch.rglob("*")] if "__pycache__" not in path.parts
     )
