@@ -153,7 +153,7 @@ def living(folder: Path) -> list[int]:
 
 
 def left(folder: Path) -> list[str]:
-    """Temporary files of ours in its scratch folder and half-written ones beside its tables; no lock, held by nobody."""
+    """Temporary files of ours in its scratch folder and half-written ones beside its tables; locks are none."""
     scratch = folder / "scratch"
     files = [path for path in folder.rglob(".*") if path.is_file() and path.suffix != ".lock"]
     half = [path for path in files if scratch not in path.parents]
