@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import importlib
 import json
+import pkgutil
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fractions import Fraction
+from types import ModuleType
 from typing import Any
 
 from schedgap.formulations.common.instance import Instance, Solution
-from schedgap.solvers.certificates import checker, vipr
+from schedgap.solvers.certificates import checker, makers, vipr
 from schedgap.solvers.certificates.checker import Verdict
-from schedgap.solvers.certificates.linear import Box, Model, Narrower, Rejected
+from schedgap.solvers.certificates.linear import Model, Rejected
 from schedgap.solvers.certificates.narrowing import NarrowedTree
 from schedgap.solvers.certificates.tree import Node, Tree, Unproven
 from schedgap.solvers.result import NO_DEADLINE, Deadline
@@ -104,9 +107,8 @@ def prove(
                 return found
         except Unproven:
             pass
-    if given["problem"] == "ddl-cluster" and (value is None or not all(job.get("placement") for job in given["jobs"])):
-        raise Unproven("the bound is not the value, and placements are not given")
-    form, options, grow = _way(instance, given, value)
+    way = getattr(maker_of(given["problem"]), "way", None)
+    form, options, grow = ("rows", {}, by_branching) if way is None else way(instance, given, value)
     if rows and (why := vipr.NO_ROWS.get(form)):
         raise Unproven(f'certificates of {given["problem"]} in form "{form}" are {why}')
     try:
@@ -123,23 +125,21 @@ def prove(
 
 Grow = Callable[[Model, "Fraction | None", Effort], "tuple[Fraction | None, Node]"]
 """(model, the schedule's value, effort) -> (what is proven, tree)."""
+Way = tuple[str, dict[str, Any], Grow]
+"""How a tree is made: form, options, and what grows it."""
+Leaf = tuple[str, dict[str, Any], dict[str, Any]]
+"""Form, options, content."""
 
 
-def _way(instance: Instance, given: dict[str, Any], value: Fraction | None) -> tuple[str, dict[str, Any], Grow]:
-    """Form, options and maker of a tree."""
-    problem = given["problem"]
-    if problem == "rar-ddls":
-        return "rows", {"horizon": given["horizon"] if value is None else int(value) - 1}, _tree
-    if problem == "hadar":
-        return "prices", {}, _prices(instance)
-    if problem == "comm-contention":
-        return "orders", {}, _orders(given)
-    if problem == "gang-placement":
-        return "rows", {}, _digits
-    return "rows", {"cutoff": str(value)} if problem == "ddl-cluster" else {}, _tree
+def maker_of(problem: str) -> ModuleType | None:
+    """The module of ``makers`` that makes a problem's certificates; None for one of another package."""
+    name = problem.replace("-", "_")
+    if name not in {module.name for module in pkgutil.iter_modules(makers.__path__)}:
+        return None
+    return importlib.import_module(f"{makers.__name__}.{name}")
 
 
-def _tree(model: Model, value: Fraction | None, effort: Effort) -> tuple[Fraction | None, Node]:
+def by_branching(model: Model, value: Fraction | None, effort: Effort) -> tuple[Fraction | None, Node]:
     """By branching on linear programs."""
     if value is None:
         return None, Tree(model, None, effort.deadline, effort.leaves).grow()
@@ -150,73 +150,6 @@ def _tree(model: Model, value: Fraction | None, effort: Effort) -> tuple[Fractio
         return model.sense * min(target, tree.proven if tree.proven is not None else target), node
     kind = NarrowedTree if all(model.whole) else Tree
     return value, kind(model, target, effort.deadline, effort.leaves).grow()
-
-
-def _digits(model: Model, value: Fraction | None, effort: Effort) -> tuple[Fraction | None, Node]:
-    """Component by component: with those before it as they are, none has more of the next one."""
-    assert value is not None  # to place nothing is always feasible
-    digits, left = [], int(value)
-    for name in sorted((name for name in model.names if name.startswith("digit[")), key=lambda name: int(name[6:-1])):
-        worth = int(abs(model.cost[model.index[name]]))
-        digits.append((name, left // worth))
-        left %= worth
-    node: Node = {"bound": {}}
-    for k, (name, digit) in reversed(list(enumerate(digits))):
-        if digit > 0:
-            node = {"split": name, "at": digit - 1, "low": {"bound": {}}, "high": node}
-        if digit < model.high[model.index[name]]:
-            held: Box = {other: (own, own) for other, own in digits[:k]}
-            above = _nothing_above(model, held, name, digit, effort)
-            node = {"split": name, "at": digit, "low": node, "high": above}
-    return value, node
-
-
-def _nothing_above(model: Model, held: Box, name: str, digit: int, effort: Effort) -> Node:
-    """A proof, by a tree that has the one digit as its objective, that its box is empty above a value of the digit."""
-    box = Narrower(model).narrow({**held, name: (digit + 1, int(model.high[model.index[name]]))})
-    if box is None:
-        return {"narrow": {}}
-    part = replace(model, low=list(model.low), high=list(model.high), cost=[Fraction(0)] * len(model.cost))
-    part.cost[model.index[name]] = part.step = Fraction(1)
-    part.cost[model.index[name]] *= -1
-    for variable, (low, high) in box.items():
-        if variable != name:
-            part.low[model.index[variable]], part.high[model.index[variable]] = Fraction(low), Fraction(high)
-    return {"narrow": _emptied(Tree(part, Fraction(-digit), effort.deadline, effort.leaves).branched())}
-
-
-def _emptied(node: Node) -> Node:
-    """A tree of bounds as a tree of empty boxes: what bounds a digit leaves nothing where the digit is more."""
-    if "split" in node:
-        return {**node, "low": _emptied(node["low"]), "high": _emptied(node["high"])}
-    return {"infeasible": node["bound"]} if "bound" in node else node
-
-
-def _prices(instance: Any) -> Grow:
-    """By branch and price; of hadar."""
-
-    def grow(model: Model, value: Fraction | None, effort: Effort) -> tuple[Fraction | None, Node]:
-        from schedgap.solvers.certificates.hadar import MOST_LEAVES, PriceTree
-
-        target = None if value is None else -value
-        return value, PriceTree(instance, model, target, effort.deadline, min(effort.leaves, MOST_LEAVES)).grow()
-
-    return grow
-
-
-def _orders(given: dict[str, Any]) -> Grow:
-    """By sequences of events; of comm-contention."""
-
-    def grow(model: Model, value: Fraction | None, effort: Effort) -> tuple[Fraction | None, Node]:
-        from schedgap.solvers.certificates.orders import OrderTree
-        from schedgap.solvers.certificates.rules.comm_contention import constant, orders_of
-
-        assert value is not None  # there is always a schedule
-        claim = value - NEAR * abs(value)
-        total = (claim - constant(given)) * len(given["tasks"])
-        return claim, OrderTree(orders_of(given), total, effort.deadline, effort.leaves).grow()
-
-    return grow
 
 
 def certificate_of(

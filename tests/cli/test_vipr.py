@@ -32,7 +32,7 @@ from schedgap.formulations.rar_ddls.instance import RarDdlsInstance
 from schedgap.solvers.certificates import checker, vipr
 from schedgap.solvers.certificates.linear import Model, Rejected
 from schedgap.solvers.certificates.make import as_vipr, certificate_of, plain
-from schedgap.solvers.certificates.rar_ddls import areas
+from schedgap.solvers.certificates.makers.rar_ddls import areas
 from schedgap.solvers.certificates.rules import rar_ddls
 
 SOURCE = Path(__file__).parents[3] / "shared" / "tools" / "vipr" / "viprchk.cpp"

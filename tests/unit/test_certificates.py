@@ -32,8 +32,8 @@ from schedgap.solvers.certificates import bounds, checker
 from schedgap.solvers.certificates.bounds import prove_bound
 from schedgap.solvers.certificates.linear import Model, Narrower, Rejected
 from schedgap.solvers.certificates.make import certificate_of, check, plain, prove
+from schedgap.solvers.certificates.makers.comm_contention import OrderTree
 from schedgap.solvers.certificates.narrowing import NarrowedTree
-from schedgap.solvers.certificates.orders import OrderTree
 from schedgap.solvers.certificates.rules.comm_contention import constant, orders_of
 from schedgap.solvers.certificates.rules.rings import worth
 from schedgap.solvers.certificates.tree import Unproven

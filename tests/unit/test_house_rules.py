@@ -88,12 +88,10 @@ def test_a_problem_knows_no_other(path: Path) -> None:
     own, known = _problem(parts), {_problem(name.split(".")) for name in _imported(path)} - {None}
     if own is not None:
         assert known <= {own, "g_vne"} if own == "ddljs" else known <= {own}, place
-    elif "common" in parts[:2] or (parts[0] == "solvers" and str(place) not in OF_PROBLEMS):
+    elif "common" in parts[:2] or parts[0] == "solvers":
         assert not known, place
 
 
-OF_PROBLEMS = {"solvers/certificates/bounds.py", "solvers/certificates/make.py"}
-"""They choose who makes the certificate of an instance."""
 NAMED_ABOVE = {
     "solvers/engines/__init__.py": {"interface"},  # the name of entry points
     "solvers/certificates/checker.py": {"interface"},  # the same
@@ -229,10 +227,8 @@ NAMED_OUTSIDE = {
     "benchmarks/snapshots/listings.py": {"gang_placement"},
     "benchmarks/snapshots/reading.py": {"gang_placement"},
     "interface/figures.py": {"gpu_sharing"},
-    "solvers/certificates/bounds.py": set(PROBLEMS),
     "solvers/certificates/checker.py": set(PROBLEMS),
     "solvers/certificates/instances.py": set(PROBLEMS),
-    "solvers/certificates/make.py": {"comm_contention", "ddl_cluster", "gang_placement", "hadar", "rar_ddls"},
     "solvers/certificates/rules/ring_prices.py": {"g_vne"},
     "solvers/certificates/rules/rings.py": {"g_vne"},
 }

@@ -1,10 +1,11 @@
-"""Certificates of hadar's optima: a tree whose leaves are prices.
+"""Certificates of hadar: a tree whose leaves are prices, and one leaf of them for a bound at any size.
 
-One leaf of block prices, for a bound at any size, is made in ``bounds.py``; ``rules/hadar.py`` says what either proves.
+``rules/hadar.py`` says what either proves.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from fractions import Fraction
 from typing import Any
 
@@ -12,11 +13,14 @@ import numpy as np
 
 from schedgap.formulations.common.numbers import MAXIMISE
 from schedgap.formulations.hadar.instance import HadarInstance
-from schedgap.formulations.hadar.tables import tables
+from schedgap.formulations.hadar.tables import ProgressTables, in_units, tables
 from schedgap.solvers.certificates.checker import Prover
 from schedgap.solvers.certificates.linear import GRID, Box, Model
+from schedgap.solvers.certificates.make import Effort, Leaf, Way
 from schedgap.solvers.certificates.tree import Node, Unproven
 from schedgap.solvers.column_generation import GenerationLimits, Master
+from schedgap.solvers.exact.hadar.bound import LARGE, MANY, MEDIUM, ORDINARY, block_bound
+from schedgap.solvers.exact.hadar.event_prices import event_prices
 from schedgap.solvers.exact.hadar.schedules import Pool, Rules, Scheduler, branch
 from schedgap.solvers.result import NO_DEADLINE, Deadline
 
@@ -126,3 +130,46 @@ class PriceTree:
             "low": self._node(low, {**box, name: ranges[0]}),
             "high": self._node(high, {**box, name: ranges[1]}),
         }
+
+
+def leaves(instance: HadarInstance, given: dict[str, Any]) -> Iterator[Leaf]:
+    """What may prove today's bound."""
+    del given
+    yield "prices", {}, {"edges": [1, 2], "types": {}, "finishes": 200}  # every job at its best
+    scaled, unit = in_units(instance, ORDINARY)
+    data = tables(scaled)
+    size = len(data.jobs) * data.horizon
+    if size > MANY and data.possible.any():
+        yield "prices", {}, _between(data, unit)
+    if size <= LARGE:
+        yield "prices", {}, _blocks(data, unit)
+
+
+def way(instance: HadarInstance, given: dict[str, Any], value: Fraction | None) -> Way:
+    """By branch and price."""
+    del given, value
+
+    def grow(model: Model, value: Fraction | None, effort: Effort) -> tuple[Fraction | None, Node]:
+        target = None if value is None else -value
+        return value, PriceTree(instance, model, target, effort.deadline, min(effort.leaves, MOST_LEAVES)).grow()
+
+    return "prices", {}, grow
+
+
+def _between(data: ProgressTables, unit: float) -> dict[str, Any]:
+    """Prices of hadar between events, in the instance's own unit."""
+    found = event_prices(data)
+    lines = np.rint(found.prices * unit * GRID)
+    types = {kind: [int(p) for p in line] for kind, line in zip(data.types, lines, strict=True)}
+    return {"edges": found.edges.tolist(), "types": types, "finishes": found.finishes}
+
+
+def _blocks(data: ProgressTables, unit: float) -> dict[str, Any]:
+    """Block prices of hadar, in the instance's own unit."""
+    found = block_bound(data, 0.06 if len(data.jobs) * data.horizon <= MEDIUM else 0.2)
+    lines = np.rint(np.maximum(found.prices, 0.0) * unit * GRID)
+    blocks = [
+        [int(first), {kind: int(p) for kind, p in zip(data.types, line, strict=True) if p}]
+        for first, line in zip(found.starts, lines, strict=True)
+    ]
+    return {"blocks": blocks, "fractions": True}

@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from fractions import Fraction
+from typing import Any
 
+from schedgap.formulations.comm_contention.instance import CommContentionInstance
+from schedgap.solvers.certificates.linear import Model
+from schedgap.solvers.certificates.make import NEAR, Effort, Leaf, Way
+from schedgap.solvers.certificates.rules.comm_contention import constant, orders_of
 from schedgap.solvers.certificates.rules.comm_orders import GRID, KINDS, WAITING, Orders
 from schedgap.solvers.certificates.tree import Node, Unproven
 from schedgap.solvers.result import Deadline
@@ -56,3 +62,23 @@ class OrderTree:
             "high": self._split(events, at + 1, high, [event for event in kept if event > at]),
         }
         return {"split": f"event[{len(events)}]", "at": at, **parts}
+
+
+def leaves(instance: CommContentionInstance, given: dict[str, Any]) -> Iterator[Leaf]:
+    """What may prove today's bound."""
+    del instance, given
+    yield "srpt", {}, {}
+
+
+def way(instance: CommContentionInstance, given: dict[str, Any], value: Fraction | None) -> Way:
+    """By sequences of events."""
+    del instance, value
+
+    def grow(model: Model, value: Fraction | None, effort: Effort) -> tuple[Fraction | None, Node]:
+        del model
+        assert value is not None  # there is always a schedule
+        claim = value - NEAR * abs(value)
+        total = (claim - constant(given)) * len(given["tasks"])
+        return claim, OrderTree(orders_of(given), total, effort.deadline, effort.leaves).grow()
+
+    return "orders", {}, grow

@@ -1,4 +1,4 @@
-"""What may show that the jobs of rar-ddls do not fit a horizon: leaves of the form ``area``."""
+"""Certificates of rar-ddls: what may show that its jobs do not fit a horizon (form ``area``), and rows."""
 
 from __future__ import annotations
 
@@ -8,9 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from schedgap.formulations.rar_ddls.bounds import _across, _families, _Load
+from schedgap.formulations.rar_ddls.bounds import _across, _families, _Load, lower_bound
 from schedgap.formulations.rar_ddls.instance import RarDdlsInstance
 from schedgap.formulations.rar_ddls.rates import rate_table
+from schedgap.solvers.certificates.make import Leaf, Way, by_branching
 
 MOST_MARGINS = 48
 
@@ -36,3 +37,18 @@ def areas(instance: RarDdlsInstance, horizon: int) -> Iterator[dict[str, Any]]:
         for j in np.flatnonzero((table.gpus >= g) & (table.gpus <= sizes[0])).tolist():
             factor = Fraction(int(table.gpus[j]) * int(across[j] - table.best_duration[j]), int(table.best_duration[j]))
             yield {"gang": g, "factor": str(factor)}
+
+
+def leaves(instance: RarDdlsInstance, given: dict[str, Any]) -> Iterator[Leaf]:
+    """What may prove today's bound."""
+    bound = lower_bound(instance)
+    if bound is not None:
+        horizon = min(given["horizon"], int(bound) - 1)
+        for content in areas(instance, horizon):
+            yield "area", {"horizon": horizon}, content
+
+
+def way(instance: RarDdlsInstance, given: dict[str, Any], value: Fraction | None) -> Way:
+    """Rows of the schedules that end a slot earlier."""
+    del instance
+    return "rows", {"horizon": given["horizon"] if value is None else int(value) - 1}, by_branching
