@@ -57,6 +57,8 @@ def to_gpu_sharing(
             trace.notes.add(said)
         batch = job.batch if said is None else None
         part = task_job(job.id, task, job.gpus, job.arrival, slot_length, duration, batch, largest)
+        if job.limit is not None:
+            part["limit"] = job.limit
         seconds = part["iterations"] * iteration_seconds(task, job.gpus, batch, largest)
         lengths.append((job.gpus, math.ceil(1.01 * seconds / slot_length) + 1))
         parts.append(part)

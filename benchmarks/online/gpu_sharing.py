@@ -47,6 +47,10 @@ class _Sharing(World):
     def __init__(self, instance: GpuSharingInstance, estimates: Estimates, seed: int) -> None:
         self.tables: SharingTables = tables(instance)
         super().__init__(instance, self.tables.arrival.tolist(), self.tables.gpus.tolist(), estimates, seed)
+        for position, job in enumerate(instance.jobs if estimates == "user" else ()):
+            if job.limit is not None:  # what its user asked for; it ran on to its end all the same
+                alone = float(self.tables.solo_work[position]) * instance.slot_length
+                self.factors[position] = max(1.0, job.limit / alone)
         self.shares = not self.preempts and instance.max_jobs_per_gpu > 1
 
     def cluster(self) -> Mapping[str, Json]:
@@ -70,7 +74,7 @@ class _Sharing(World):
         row, column = self.tables.slowdown[job], self.tables.slowdown[:, job]
         here = [other for other in (*self.waiting, *self.running) if max(row[other], column[other]) > 1]
         beside = [[self.number[other], float(row[other]), float(column[other])] for other in sorted(here)]
-        profile = self.instance.jobs[job].model_dump(exclude={"id", "arrival", "gpus", "iterations"})
+        profile = self.instance.jobs[job].model_dump(exclude={"id", "arrival", "gpus", "iterations", "limit"})
         return [*length, {"work": work, "profile": profile, "slowdown": beside}]
 
     def alone(self) -> Sequence[float]:

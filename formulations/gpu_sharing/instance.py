@@ -60,6 +60,8 @@ class Job(Part):
     iterations : I_j
     batch_size : B_j, samples per GPU and iteration
     overlap : delta of eq. (7), how far communication hides behind computation, from 1 to 100
+    limit : seconds that its user asked for, where a log has them. No schedule depends on it: the online loop tells it
+        as the user's estimate
     """
 
     id: Identifier
@@ -71,6 +73,7 @@ class Job(Part):
     communication: Communication
     overlap: Annotated[float, Field(ge=1, le=100)]
     memory: Memory
+    limit: Positive | None = None
 
     @cached_property
     def accumulation_steps(self) -> tuple[int, ...]:

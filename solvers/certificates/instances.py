@@ -349,7 +349,7 @@ PROBLEMS: dict[str, tuple[dict[str, Rule], Callable[[Mapping[str, Any]], None] |
             "max_jobs_per_gpu": whole(1, 2),
             "jobs": several(
                 record(
-                    {"id": text, "overlap": number(1)}
+                    {"id": text, "overlap": number(1), "limit": optional(POSITIVE)}
                     | dict.fromkeys(("arrival", "gpus", "iterations", "batch_size"), COUNT)
                     | dict.fromkeys(("compute", "memory"), record({"fixed": FROM_ZERO, "per_sample": FROM_ZERO}))
                     | {"communication": record(dict.fromkeys(("latency", "per_unit", "message"), FROM_ZERO))}

@@ -297,6 +297,18 @@ def test_users_ask_for_at_least_what_it_takes() -> None:
     assert min(ratios) >= 1 and max(ratios) <= 5.5 and 2.5 < sum(ratios) / len(ratios) < 3.5
 
 
+def test_limits_of_a_log_are_what_users_ask_for() -> None:
+    data = jobs_of([(1, 1, 10), (1, 1, 10), (1, 1, 10)], 1).to_dict()
+    data["jobs"][0]["limit"], data["jobs"][1]["limit"] = 25.0, 4.0
+    told = {}
+    for estimates in ("user", "exact"):
+        world = world_of(PROBLEM, GpuSharingInstance.parse(data), estimates=estimates, seed=1)  # type: ignore[arg-type]
+        assert world is not None
+        told[estimates] = [row[3] for row in world.advance(1)["arrived"]]
+    assert told["exact"] == [10, 10, 10]
+    assert told["user"][0] in (25, 26) and told["user"][1] == 10 and 10 <= told["user"][2] <= 50
+
+
 def test_a_policy_that_needs_lengths_says_so() -> None:
     with pytest.raises(ValueError, match="--estimates exact or user"):
         run(INSTANCES[-1], Sjf(), "none")
