@@ -177,6 +177,11 @@ class Column:
     values: Floats
     payload: Any = None
 
+    @property
+    def key(self) -> tuple[int, float, bytes, bytes]:
+        """The same for columns that a program cannot tell apart."""
+        return self.group, self.objective, self.rows.tobytes(), self.values.tobytes()
+
 
 @dataclass(frozen=True)
 class Priced:
@@ -404,6 +409,8 @@ class Master:
         weights = np.zeros(0)
         duals, group_duals = np.zeros(len(self.lower)), np.zeros(self._groups)
         smoothing = limits.smoothing
+        # what is in the program already and not taken is worth less than its tolerance: it would come again without end
+        added: set[tuple[int, float, bytes, bytes]] = set()
         status = GenerationStatus.LIMIT
         while spent < limits.iterations and (found := self._lp.solve(limits.deadline)) is not None:
             value, duals, group_duals, weights = self._state(found)
@@ -422,7 +429,12 @@ class Master:
             if ended is not None:
                 status = ended
                 break
-            fresh = [column for column in priced.columns if self._improves(column, duals, group_duals, weight)]
+            fresh = [
+                column
+                for column in priced.columns
+                if self._improves(column, duals, group_duals, weight) and column.key not in added
+            ]
+            added.update(column.key for column in fresh)
             self.add(fresh)
             if not fresh and at is duals:
                 near = best_bound - value <= 1e-6 * max(1.0, abs(value))
