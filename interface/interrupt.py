@@ -37,6 +37,16 @@ def terminate_like_ctrl_c() -> None:
         signal.signal(signal.SIGTERM, signal.default_int_handler)
 
 
+def deaf() -> None:
+    """From here on Ctrl-C and SIGTERM change nothing: all is done, and the interpreter only ends.
+
+    In the course of its end it forgets its handlers; a signal then would kill the process and hide its exit status.
+    """
+    for number in (signal.SIGINT, signal.SIGTERM):
+        if signal.getsignal(number) is signal.default_int_handler:
+            signal.signal(number, signal.SIG_IGN)
+
+
 def engines_left() -> bool:
     """Whether an engine that nobody waits for any more is still at work in this process."""
     watch = sys.modules.get("schedgap.solvers.engines.watch")  # where it was not loaded, none was

@@ -14,7 +14,7 @@ from typing import TextIO, cast
 
 from schedgap.cli.arguments import Parser, split_settings
 from schedgap.formulations.common.errors import SchedgapError
-from schedgap.interrupt import INTERRUPTED, Door, at_once, at_work, engines_left, leave, terminate_like_ctrl_c
+from schedgap.interrupt import INTERRUPTED, Door, at_once, at_work, deaf, engines_left, leave, terminate_like_ctrl_c
 
 PIPE_CLOSED = 141
 """As for every command whose reader went away (128 + SIGPIPE)."""
@@ -66,6 +66,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     status = _run(sys.argv[1:] if argv is None else list(argv))
     if argv is None and (status == INTERRUPTED or engines_left()):
         leave(status)
+    if argv is None:
+        deaf()
     return status
 
 

@@ -45,6 +45,19 @@ sys.argv = ["schedgap", "solve", "x"]
 sys.exit(main.main())
 """
 
+AFTER_THE_END = """
+import os, signal, sys
+from schedgap.cli import main
+
+class Last:
+    def __del__(self, kill=os.kill, pid=os.getpid(), number={number}):
+        kill(pid, number)
+last = Last()
+signal.signal(signal.SIGINT, signal.default_int_handler)
+sys.argv = ["schedgap", "check", "nothing.json", "nothing.json"]
+sys.exit(main.main())
+"""
+
 
 def run(code: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=PATIENCE, check=False)
@@ -63,6 +76,14 @@ def test_an_import_is_not_interrupted_half_way(module: str, command: str) -> Non
 def test_an_interrupted_process_leaves_without_tearing_down() -> None:
     done = run(AT_THE_END)
     assert (done.returncode, done.stdout, done.stderr) == (130, "", "schedgap: interrupted\n")
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_what_has_ended_keeps_its_exit_status(number: signal.Signals) -> None:
+    """The interpreter forgets its handlers before it is gone: a run that had done all ended with -2, without a word."""
+    done = run(AFTER_THE_END.format(number=int(number)))
+    assert done.returncode == 2
+    assert "nothing.json" in done.stderr
 
 
 @pytest.mark.parametrize("ignored", [False, True])
