@@ -89,7 +89,7 @@ def test_every_certificate_that_can_be_written_is_accepted(accepts: Verdict) -> 
     assert not refused
     assert len(AREA) >= 44
     problems = {name.partition("/")[0] for name in ROWS}
-    assert len(ROWS) >= 47 and problems == {"rar-ddls", "gpu-sharing", "ddl-cluster", "g-vne"}
+    assert len(ROWS) >= 56 and problems == {"rar-ddls", "gpu-sharing", "ddl-cluster", "g-vne", "gang-placement"}
     assert any("narrow" in json.dumps(ROWS[name]["tree"], default=str) for name in ROWS)
 
 

@@ -25,7 +25,7 @@ class State:
     ----------
     slot : the round
     active : jobs that have arrived and are not done, in input order
-    left : (J,) units of progress still missing
+    missing : (J,) units of progress that are missing
     finer : by how much these units are finer than those of the tables
     held : devices (H, R) of each job in the round before
     attained : (J,) device-rounds received so far
@@ -34,7 +34,7 @@ class State:
 
     slot: int
     active: list[int]
-    left: Ints
+    missing: Ints
     finer: int
     held: dict[int, Ints]
     attained: Ints
@@ -91,18 +91,18 @@ def simulate(
     fresh = same - delay / instance.slot_length
     # a delay takes a part of a slot's units away: finer units keep the rounding small
     finer = 1 if delay == overhead == 0 else max(1, min(10**6, FINEST // max(job.target for job in data.jobs)))
-    left = np.array([job.target * finer for job in data.jobs], dtype=np.int64)
+    missing = np.array([job.target * finer for job in data.jobs], dtype=np.int64)
     arrival = np.array([job.arrival for job in data.jobs])
-    state = State(0, [], left, finer, {}, np.zeros(count, dtype=np.int64))
+    state = State(0, [], missing, finer, {}, np.zeros(count, dtype=np.int64))
     result = Simulated()
     # a job that no set of devices of this cluster can run is never considered
     able = np.array([job.levels > 0 for job in data.jobs], dtype=bool)
     fastest = np.array([max(1, int(job.type_step.max(initial=0))) * finer for job in data.jobs], dtype=np.int64)
     slot = 0
-    while slot < data.horizon and (able & (left > 0)).any():
+    while slot < data.horizon and (able & (missing > 0)).any():
         slot += 1
         state.slot = slot
-        active = [int(j) for j in np.flatnonzero((arrival <= slot) & (left > 0) & able)]
+        active = [int(j) for j in np.flatnonzero((arrival <= slot) & (missing > 0) & able)]
         state.changed = active != state.active
         state.active = active
         grids = policy(state) if active else {}
@@ -112,14 +112,14 @@ def simulate(
             result.changes += int(moved)
             useful = fresh if moved else same
             gained = int(step * useful) if useful < 1 else step
-            left[j] -= min(gained, int(left[j]))
+            missing[j] -= min(gained, int(missing[j]))
             state.attained[j] += data.jobs[j].workers
-            if left[j] == 0:
+            if missing[j] == 0:
                 result.finish[j] = slot
         result.grids[slot] = grids
         result.rounds = slot
         state.held = grids
-        late = left[active] > (data.horizon - slot) * fastest[active].astype(float)
+        late = missing[active] > (data.horizon - slot) * fastest[active].astype(float)
         if not grids and (not may_wait or late.all()):
             # nothing changes before the next arrival
             slot = int(arrival[able & (arrival > slot)].min(initial=data.horizon + 1)) - 1

@@ -251,8 +251,8 @@ def test_recursion_beats_greedy_and_enumeration_agrees() -> None:
     """The memoised recursion is the best over all subsets taken in order."""
     for seed in range(4):
         instance = small(seed, jobs=6, horizon=12)
-        market = Market.of(instance, True, 0.0)
         data = tables(instance)
+        market = Market.of(data, True, 0.0)
         left = np.array([job.target for job in data.jobs], dtype=np.int64)
         jobs = np.arange(6)
         recursion = Recursion(market, jobs, left, 1)
@@ -292,7 +292,7 @@ def test_a_round_of_2048_jobs_places_whole_gangs() -> None:
     instance = rounds(0, jobs=2048)
     data = tables(instance)
     left = np.array([job.target for job in data.jobs], dtype=np.int64)
-    taken = Market.of(instance, True, 0.0).take(np.arange(2048), data.machine_capacity, left, 1)
+    taken = Market.of(data, True, 0.0).take(np.arange(2048), data.machine_capacity, left, 1)
     used = sum(taken.values())
     assert (used <= data.machine_capacity).all() and len(taken) > 50
     assert all(int(grid.sum()) == data.jobs[j].workers for j, grid in taken.items())
