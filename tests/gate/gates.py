@@ -243,8 +243,8 @@ GATES: dict[str, Gate] = {
         sets=1,
         near=0.0,
         gives_way=0.0,
-        count=800,
+        count=1_000,
         owes=("programs", "merged nodes"),
-        most_open=Open(proofs=0.0, certificates=1.0),
+        most_open=Open(proofs=0.0, certificates=0.15),
     ),
 }
