@@ -219,7 +219,7 @@ GATES: dict[str, Gate] = {
         sets=2,
         near=1e-9,
         gives_way=1e-9,
-        count=500,
+        count=700,
         owes=("first nodes", "one at a time", "whole tree"),
         most_open=Open(proofs=0.02, certificates=0.05),
     ),
