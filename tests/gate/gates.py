@@ -209,7 +209,7 @@ GATES: dict[str, Gate] = {
         gives_way=1e-30,
         count=600,
         owes=("engine",),
-        most_open=Open(proofs=0.04, certificates=0.3),
+        most_open=Open(proofs=0.06, certificates=0.3),
     ),
     "comm-contention": Gate(
         comm_contention.brute_force,
