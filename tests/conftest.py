@@ -2,8 +2,10 @@
 
 import signal
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
+import pytest
 from hypothesis import HealthCheck, settings
 
 sys.path.insert(0, str(Path(__file__).parent))
@@ -15,3 +17,16 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 # are the same on every run.
 settings.register_profile("schedgap", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("schedgap")
+
+
+@pytest.fixture(autouse=True)
+def _users_code_ends_with_its_test(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """A process keeps the modules that a user's files brought, and their folders; the next test has a `mine`, too."""
+    before, made_by_tests = set(sys.modules), tmp_path_factory.getbasetemp()
+    yield
+    for name in sys.modules.keys() - before:
+        file = getattr(sys.modules[name], "__file__", None)
+        if file and Path(file).is_relative_to(made_by_tests):
+            del sys.modules[name]
+    if method := sys.modules.get("schedgap.catalogue.method"):
+        method._FOLDERS.clear()

@@ -3,14 +3,12 @@
 import importlib
 import json
 import re
-import sys
 from pathlib import Path
 
 import pytest
 from support.command import Command
 
 import schedgap
-from schedgap.catalogue import method as methods
 from schedgap.catalogue.method import check_signature
 
 MINE = """
@@ -59,8 +57,6 @@ def files(command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     (tmp_path / "beside.py").write_text(BESIDE)
     (tmp_path / "broken.py").write_text("value = 1\nother = 1 / 0\n")
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(methods, "_FOLDERS", {})
-    monkeypatch.delitem(sys.modules, "beside", raising=False)
     made = command("generate", "rar-ddls", "--preset", "small", "--set", "ample=true", "--seed", 2, "--out", "i.json")
     assert made.status == 0
 

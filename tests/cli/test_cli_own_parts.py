@@ -11,7 +11,6 @@ from support.foreign import good
 from support.small_suite import ROWS
 
 from schedgap.benchmarks.instances import workload_of
-from schedgap.catalogue import method
 from schedgap.catalogue.rar_ddls import PROBLEM as RAR_DDLS
 
 MINE = '''
@@ -164,8 +163,6 @@ def elsewhere(command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
         (tmp_path / name / "answers.py").write_text(ANSWER)
     (tmp_path / "work").mkdir()
     monkeypatch.chdir(tmp_path / "work")
-    monkeypatch.setattr(method, "_FOLDERS", {})
-    monkeypatch.delitem(sys.modules, "answers", raising=False)
     command("generate", "rar-ddls", "--preset", "tiny", "--set", "ample=true", "--out", "i.json")
     return tmp_path
 

@@ -44,11 +44,8 @@ def test_own_heuristic_of_the_docs(
     (tmp_path / "mine.py").write_text(_python_blocks("docs/extending-heuristic.md")[0], encoding="utf-8")
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(str(tmp_path))
-    try:
-        assert main(["generate", "rar-ddls", "--preset", "tiny", "--seed", "1", "--out", "tiny.json"]) == 0
-        assert main(["compare", "tiny.json", "--methods", "cp,sjf-bco,mine:one_by_one"]) == 0
-    finally:
-        sys.modules.pop("mine", None)
+    assert main(["generate", "rar-ddls", "--preset", "tiny", "--seed", "1", "--out", "tiny.json"]) == 0
+    assert main(["compare", "tiny.json", "--methods", "cp,sjf-bco,mine:one_by_one"]) == 0
     table = capsys.readouterr().out
     line = next(row for row in table.splitlines() if row.startswith("mine:one_by_one"))
     ratio = float(re.search(r"([0-9.]+) to optimum", line).group(1))  # type: ignore[union-attr]
@@ -64,10 +61,7 @@ def test_examples_of_extending(topic: str, tmp_path: Path, monkeypatch: pytest.M
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(str(tmp_path))
     names: dict[str, Any] = {"__name__": "docs"}
-    try:
-        exec(compile(script, topic, "exec"), names)
-    finally:
-        sys.modules.pop(name.removesuffix(".py"), None)
+    exec(compile(script, topic, "exec"), names)
     if topic == "guarantee":
         assert names["ledger"].rows[0].verdict == "refuted"
         assert names["found"].worst.refuted and len(names["found"].worst.data["jobs"]) == 3
