@@ -64,9 +64,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     if argv is None:
         terminate_like_ctrl_c()
     status = _run(sys.argv[1:] if argv is None else list(argv))
-    if argv is None and (status == INTERRUPTED or engines_left()):
-        leave(status)
     if argv is None:
+        if status == INTERRUPTED or engines_left():
+            leave(status)
         deaf()
     return status
 
