@@ -66,33 +66,27 @@ def from_best(
         best = Incumbent(sense, options, partial(check, instance))
         best.tighten(None if bound is None else bound(instance))
         known = [] if options.start is None else [("start", options.start)]
+
+        def note(name: str, solution: Solution | None) -> None:
+            if solution is not None:
+                known.append((name, solution))
+            if stated is None:
+                for name, solution in known:
+                    best.propose(solution, name)
+                known.clear()
+
         try:
-            inside = turns = list(heuristics())
-            for part in (share, SHARE_AGAIN, 1.0):
-                remaining = best.seconds_left(part)
-                until = options.deadline if remaining is None else options.deadline.capped(remaining)
-                turn = 0.0 if remaining is None else TURN * remaining / max(1, len(turns))
-                if part == 1.0:  # the first has another try, in all the time, where none was in time
-                    turns = [] if best.solution is not None or known else inside[:1]
-                starved = []
-                for number, heuristic in enumerate(turns):
-                    solution, began = None, processor()
-                    if not best.out_of_time():
-                        solution, ended = _run(best, heuristic, instance, until, len(turns) - number)
-                        starved += [heuristic] if not ended and processor() - began < turn else []
-                    if solution is not None:
-                        known.append((getattr(heuristic, "__name__", "heuristic").replace("_", "-"), solution))
-                    if stated is None:
-                        for name, solution in known:
-                            best.propose(solution, name)
-                        known.clear()
-                    if best.proven:
-                        return best.result()
-                turns = starved
+            inside = heuristics()
+            starved = _take_turns(best, inside, instance, share, note)
+            _take_turns(best, starved, instance, SHARE_AGAIN, note)
+            if best.solution is None and not known and best.seconds_left() is not None:
+                _take_turns(best, inside[:1], instance, 1.0, note)  # another try, where none was in time
         except KeyboardInterrupt:
             best.interrupted = True
             if stated is not None and known:
                 best.propose(min(known, key=lambda row: sense * stated(row[1]))[1])
+            return best.result()
+        if best.proven:
             return best.result()
         start: Solution | None = best.solution
         facts: dict[str, Any] = {"start by": best.info.get("found by"), "start": best.objective}
@@ -105,6 +99,29 @@ def from_best(
         return replace(result, solve_seconds=seconds, info={**facts, **result.info})
 
     return method
+
+
+def _take_turns(
+    best: Incumbent,
+    turns: Heuristics,
+    instance: Instance,
+    part: float,
+    note: Callable[[str, Solution | None], None],
+) -> Heuristics:
+    """Run heuristics in equal parts of so much of the time; those that had no turn of the processor."""
+    remaining = best.seconds_left(part)
+    until = best.options.deadline if remaining is None else best.options.deadline.capped(remaining)
+    turn = 0.0 if remaining is None else TURN * remaining / max(1, len(turns))
+    starved = []
+    for number, heuristic in enumerate(turns):
+        if best.proven:
+            break
+        solution, began = None, processor()
+        if not best.out_of_time():
+            solution, ended = _run(best, heuristic, instance, until, len(turns) - number)
+            starved += [heuristic] if not ended and processor() - began < turn else []
+        note(getattr(heuristic, "__name__", "heuristic").replace("_", "-"), solution)
+    return starved
 
 
 def _run(

@@ -63,7 +63,7 @@ class Machine:
         return run
 
 
-def improved(machine: Machine, heuristics: list[Any]) -> float | None:
+def improved(machine: Machine, heuristics: list[Any], limit: float | None = LIMIT) -> float | None:
     """The objective that an exact method starts from."""
 
     def check(_: Instance, solution: Solution) -> CheckReport:
@@ -75,7 +75,8 @@ def improved(machine: Machine, heuristics: list[Any]) -> float | None:
 
     method = best_start.from_best(lambda: heuristics, check, MINIMISE, exact, share=best_start.SHARE_OF_PROOF)
     instance = make_instance(find_problem("rar-ddls"), "tiny", 0, {})
-    return method(instance, SolveOptions(deadline=Deadline(machine.now + LIMIT))).objective
+    deadline = Deadline(None if limit is None else machine.now + limit)
+    return method(instance, SolveOptions(deadline=deadline)).objective
 
 
 def test_the_best_heuristic_has_its_turn_on_a_busy_machine(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -99,3 +100,14 @@ def test_one_that_had_the_processor_does_not_begin_again(monkeypatch: pytest.Mon
     machine = Machine(monkeypatch, 1.0)
     assert improved(machine, [machine.heuristic("large", 1.0, 60.0), machine.heuristic("quick", 2.0, 0.1)]) == 2.0
     assert machine.turns == ["large", "quick"]
+
+
+def test_without_a_limit_nobody_begins_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One that found nothing would find nothing again."""
+    machine = Machine(monkeypatch, 1.0)
+
+    def finds_nothing(instance: Instance, seed: int = 0) -> None:
+        machine.turns.append("finds nothing")
+
+    assert improved(machine, [finds_nothing], limit=None) is None
+    assert machine.turns == ["finds nothing"]
