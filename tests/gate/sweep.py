@@ -7,7 +7,7 @@ import multiprocessing
 import random
 import resource
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import NamedTuple
@@ -76,19 +76,26 @@ def run(todo: Sequence[Part], workers: int, scratch: Path, *, first: bool = Fals
     return totals
 
 
-def whole(totals: Totals, problem: str) -> Record:
-    """All of one problem, whatever the generator."""
-    found = Record()
-    for (_, name), record in totals.items():
-        if name == problem:
-            found.add(record)
-    return found
+def by_generator(totals: Totals) -> dict[str, Record]:
+    """All of each generator, whatever the problem."""
+    return _summed((generator, record) for (generator, _), record in totals.items())
+
+
+def by_problem(totals: Totals) -> dict[str, Record]:
+    """All of each problem, whatever the generator."""
+    return _summed((problem, record) for (_, problem), record in totals.items())
+
+
+def _summed(named: Iterable[tuple[str, Record]]) -> dict[str, Record]:
+    sums: dict[str, Record] = {}
+    for name, record in named:
+        sums.setdefault(name, Record()).add(record)
+    return sums
 
 
 def decided(totals: Totals) -> dict[tuple[str, str], int]:
     """Proofs by every stage that owes some, by problem and stage."""
-    problems = dict.fromkeys(problem for _, problem in totals)
-    return {(p, stage): whole(totals, p).decided[stage] for p in problems for stage in GATES[p].owes}
+    return {(p, stage): record.decided[stage] for p, record in by_problem(totals).items() for stage in GATES[p].owes}
 
 
 def rare(totals: Totals) -> dict[tuple[str, str], int]:
@@ -99,8 +106,7 @@ def rare(totals: Totals) -> dict[tuple[str, str], int]:
 def too_open(totals: Totals) -> dict[tuple[str, str], float]:
     """Of which problem too many proofs or certificates are not there, and their share."""
     shares = {}
-    for problem in dict.fromkeys(problem for _, problem in totals):
-        record = whole(totals, problem)
+    for problem, record in by_problem(totals).items():
         for kind, most in GATES[problem].most_open._asdict().items():
             share = record.let_off[kind] / max(1, record.owed[kind])
             if share > most:
@@ -119,12 +125,8 @@ def table(totals: Totals) -> str:
             if counter:
                 parts = ", ".join(f"{name} {count}" for name, count in counter.most_common())
                 lines.append(f"{'':24}   {title}: {parts}")
-    for generator in dict.fromkeys(generator for generator, _ in totals):
-        every = Record()
-        for (name, _), record in totals.items():
-            if name == generator:
-                every.add(record)
-        lines.append(f"{'all of ' + generator:24} {_line(every)}")
+    for generator, record in by_generator(totals).items():
+        lines.append(f"{'all of ' + generator:24} {_line(record)}")
     return "\n".join(lines)
 
 
