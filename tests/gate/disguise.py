@@ -36,9 +36,7 @@ def renamed(draw: Draw, data: Data) -> Data:
     def walk(value: Any, key: str = "") -> Any:
         if isinstance(value, dict):
             # `gpu` is a resource here and a count there: only where resources are named does it change
-            own = (
-                names if key in ("resources", "demand", "budget", "gpus", "throughput", "interference", *names) else {}
-            )
+            own = names if key in (*NAMED, *names) else {}
             return {own.get(name, name): walk(part, name) for name, part in value.items()}
         if isinstance(value, list):
             return [walk(part, key) for part in value]

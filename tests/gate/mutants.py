@@ -35,6 +35,15 @@ class Mutant:
     problem: str
     changes: tuple[tuple[str, str, str], ...]
 
+    def texts(self) -> dict[str, str]:
+        """The files with the fault in them."""
+        texts: dict[str, str] = {}
+        for name, old, new in self.changes:
+            text = texts.get(name) or (ROOT / name).read_text(encoding="utf-8")
+            assert text.count(old) == 1, f"{name}: {old!r} is there {text.count(old)} times, a mutant needs it once"
+            texts[name] = text.replace(old, new)
+        return texts
+
 
 MUTANTS = {
     "splits": Mutant(
@@ -106,13 +115,10 @@ def copied(to: Path) -> None:
 def killed(mutant: Mutant, sources: Path, seed: int, share: float) -> str:
     """The first fault that the gate finds; "" where the mutant survives."""
     before = {}
-    for name, old, new in mutant.changes:
+    for name, text in mutant.texts().items():
         path = sources / "schedgap" / name
-        before.setdefault(path, path.read_text(encoding="utf-8"))
-        text = path.read_text(encoding="utf-8")
-        if text.count(old) != 1:
-            raise SystemExit(f"{name}: {old!r} is there {text.count(old)} times, a mutant needs it once")
-        path.write_text(text.replace(old, new), encoding="utf-8")
+        before[path] = path.read_text(encoding="utf-8")
+        path.write_text(text, encoding="utf-8")
     whole = ["--seed", str(seed), "--share", str(share), "--first"]
     try:
         found = _gate(mutant.problem, sources, *whole)

@@ -7,14 +7,13 @@ from __future__ import annotations
 
 import importlib
 import sys
-from collections import defaultdict
 from pathlib import Path
 from types import CodeType, FunctionType, ModuleType
 
 import pytest
 from gate.answers import Examination
 from gate.gates import modest
-from gate.mutants import MUTANTS, ROOT, Mutant
+from gate.mutants import MUTANTS, Mutant
 
 from schedgap.reading import as_instance
 
@@ -40,13 +39,8 @@ def changed(text: str, module: ModuleType) -> ModuleType:
 
 def put_back(mutant: Mutant, patch: pytest.MonkeyPatch) -> int:
     """Give functions the code, and constants the value, that they have in the changed text; how many changed."""
-    texts: dict[str, str] = defaultdict(str)
-    for name, old, new in mutant.changes:
-        text = texts[name] or (ROOT / name).read_text(encoding="utf-8")
-        assert text.count(old) == 1
-        texts[name] = text.replace(old, new)
     count = 0
-    for name, text in texts.items():
+    for name, text in mutant.texts().items():
         module = importlib.import_module("schedgap." + name.removesuffix(".py").replace("/", "."))
         other = changed(text, module)
         owners = [(module, other)]
