@@ -3,11 +3,19 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
-from schedgap.formulations.common.instance import Solution
-from schedgap.formulations.gang_placement.instance import MOST_PODS, WHOLE, Gang, GangPlacementInstance, Group, Shape
+from schedgap.formulations.common.instance import Json, Solution
+from schedgap.formulations.gang_placement.instance import (
+    MOST_PODS,
+    WHOLE,
+    Domain,
+    Gang,
+    GangPlacementInstance,
+    Group,
+    Shape,
+)
 from schedgap.formulations.gang_placement.scale import held_by
 from schedgap.heuristics.common.run import HeuristicRun
 from schedgap.solvers.result import Deadline
@@ -150,16 +158,24 @@ Choose = Callable[[Cluster, Group, Sequence[int]], "int | None"]
 """The node, of those that take the pod."""
 
 
+def by_turn(instance: GangPlacementInstance) -> list[Gang]:
+    """Gangs by priority, then arrival, then position."""
+    return sorted(instance.gangs, key=lambda gang: (-gang.priority, gang.arrival))
+
+
+def seats(instance: GangPlacementInstance, pods: Sequence[Pod]) -> Json:
+    """Placed pods of a gang as a solution has them."""
+    return [{"group": pod.group, "node": instance.nodes[pod.node].id, "devices": list(pod.devices)} for pod in pods]
+
+
 def run_rule(instance: GangPlacementInstance, cluster: Cluster, place: Place, deadline: Deadline) -> HeuristicRun:
-    """Place gangs by priority, then arrival, then position: whole, else with their fewest pods, else not.
+    """Place gangs in their turns: whole, else with their fewest pods, else not.
 
     A gang whose queue has no quota left for it is passed over.
     """
-    order = sorted(range(len(instance.gangs)), key=lambda g: (-instance.gangs[g].priority, instance.gangs[g].arrival))
     placement = {}
     stopped = {}
-    for g in order:
-        gang = instance.gangs[g]
+    for gang in by_turn(instance):
         if deadline.passed:
             stopped = {"stopped": "time limit"}
             break
@@ -167,10 +183,7 @@ def run_rule(instance: GangPlacementInstance, cluster: Cluster, place: Place, de
             pods = place(cluster, gang, number) if cluster.admits(gang, number) else None
             if pods is not None:
                 cluster.charge(gang, number)
-                placement[gang.id] = [
-                    {"group": pod.group, "node": instance.nodes[pod.node].id, "devices": list(pod.devices)}
-                    for pod in pods
-                ]
+                placement[gang.id] = seats(instance, pods)
                 break
     solution: Solution = {"placement": placement}
     return HeuristicRun(solution, info=stopped)
@@ -178,11 +191,15 @@ def run_rule(instance: GangPlacementInstance, cluster: Cluster, place: Place, de
 
 def domains(instance: GangPlacementInstance, level: str | None) -> list[list[int]]:
     """Nodes by domain of a level, in the order of the instance."""
-    found: dict[tuple[str, ...], list[int]] = {}
-    depth = instance.depth(level)
-    for n in range(len(instance.nodes)):
+    return list(by_domain(instance, instance.depth(level), range(len(instance.nodes))).values())
+
+
+def by_domain(instance: GangPlacementInstance, depth: int, nodes: Iterable[int]) -> dict[Domain, list[int]]:
+    """Some nodes by their domain at a depth, in their order."""
+    found: dict[Domain, list[int]] = {}
+    for n in nodes:
         found.setdefault(instance.domain(n, depth), []).append(n)
-    return list(found.values())
+    return found
 
 
 def pod_by_pod(choose: Choose) -> Place:

@@ -9,10 +9,10 @@ from typing import Annotated
 import numpy as np
 from pydantic import Field
 
-from schedgap.formulations.gang_placement.instance import WHOLE, Domain, Gang, GangPlacementInstance, Group, Shape
+from schedgap.formulations.gang_placement.instance import WHOLE, Gang, GangPlacementInstance, Group, Shape
 from schedgap.formulations.gang_placement.scale import shares
 from schedgap.heuristics.common.run import HeuristicRun
-from schedgap.heuristics.gang_placement.cluster import Cluster, Pod, all_in, pod_by_pod, run_rule
+from schedgap.heuristics.gang_placement.cluster import Cluster, Pod, all_in, by_domain, pod_by_pod, run_rule
 from schedgap.heuristics.gang_placement.kueue import kueue_best_fit, kueue_least_free, kueue_most_free
 from schedgap.heuristics.gang_placement.ray import ray_pack, ray_spread, ray_strict_pack, ray_strict_spread
 from schedgap.heuristics.gang_placement.stream import BEST_FIT, FGD, place_stream, streams
@@ -147,10 +147,12 @@ def kai_two_level(instance: GangPlacementInstance, *, seed: int = 0, deadline: D
 def _two_levels(cluster: Cluster, gang: Gang, number: int) -> list[Pod] | None:
     instance = cluster.instance
     required, preferred = instance.depth(gang.required), instance.depth(gang.preferred)
-    rooms = [_largest(cluster, gang, n) for n in range(len(instance.nodes))]
+    everywhere = range(len(instance.nodes))
+    rooms = [_largest(cluster, gang, n) for n in everywhere]
     depth = max(required, preferred)
     while True:
-        holding = {name: nodes for name, nodes in _by_domain(cluster, depth).items() if _sum(rooms, nodes) >= number}
+        found = by_domain(instance, depth, everywhere)
+        holding = {name: nodes for name, nodes in found.items() if _sum(rooms, nodes) >= number}
         if holding or depth <= required:
             break
         depth -= 1
@@ -169,13 +171,6 @@ def _largest(cluster: Cluster, gang: Gang, n: int) -> int:
     return most if gang.per_node is None else min(most, gang.per_node)
 
 
-def _by_domain(cluster: Cluster, depth: int, inside: Sequence[int] | None = None) -> dict[Domain, list[int]]:
-    found: dict[Domain, list[int]] = {}
-    for n in range(len(cluster.instance.nodes)) if inside is None else inside:
-        found.setdefault(cluster.instance.domain(n, depth), []).append(n)
-    return found
-
-
 def _sum(rooms: Sequence[int], nodes: Sequence[int]) -> int:
     return sum(rooms[n] for n in nodes)
 
@@ -183,7 +178,7 @@ def _sum(rooms: Sequence[int], nodes: Sequence[int]) -> int:
 def _children(cluster: Cluster, rooms: Sequence[int], depth: int, nodes: Sequence[int], number: int) -> list[list[int]]:
     """Children of a domain, largest first, until they hold all."""
     found: list[list[int]] = []
-    for child in sorted(_by_domain(cluster, depth + 1, nodes).values(), key=lambda own: -_sum(rooms, own)):
+    for child in sorted(by_domain(cluster.instance, depth + 1, nodes).values(), key=lambda own: -_sum(rooms, own)):
         found.append(child)
         if sum(_sum(rooms, own) for own in found) >= number:
             break

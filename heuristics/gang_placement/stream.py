@@ -11,8 +11,9 @@ from numpy.typing import NDArray
 
 from schedgap.formulations.common.compiled import njit_cached
 from schedgap.formulations.common.instance import Solution
-from schedgap.formulations.gang_placement.instance import GangPlacementInstance, Selector, Shape
+from schedgap.formulations.gang_placement.instance import WHOLE, GangPlacementInstance, Selector, Shape
 from schedgap.formulations.gang_placement.scale import shares
+from schedgap.heuristics.gang_placement.cluster import Cluster, Pod, by_turn, seats
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -41,33 +42,35 @@ def place_stream(instance: GangPlacementInstance, rule: int) -> Solution:
     ----------
     rule : FGD or BEST_FIT
     """
-    gangs = sorted(instance.gangs, key=lambda gang: (-gang.priority, gang.arrival))
-    weighted = [(Shape(gpu=shape.gpu, request=shape.request), share) for shape, share in instance.weighted_shapes]
-    names = sorted({name for shape in [g.pods[0] for g in gangs] + [s for s, _ in weighted] for name in shape.request})
-    names = ["cpu", *(name for name in names if name != "cpu")]
+    gangs = by_turn(instance)
+    shapes = [shape for shape, _ in instance.weighted_shapes]
+    names = sorted({name for shape in (*shapes, *(gang.pods[0] for gang in gangs)) for name in shape.request} - {"cpu"})
+    names = ["cpu", *names]
+
+    def row(shape: Shape) -> tuple[int, ...]:
+        return (shape.gpu, *(shape.request.get(name, 0) for name in names))
+
     widest = max(len(node.gpus) for node in instance.nodes)
     left = np.zeros((len(instance.nodes), widest), dtype=np.int64)
     for n, node in enumerate(instance.nodes):
         left[n, : len(node.gpus)] = node.gpus
     free = np.array([[node.free.get(name, 0) for name in names] for node in instance.nodes], dtype=np.int64)
     kinds: dict[tuple[int, ...], int] = {}
-    rows = [(gang.pods[0].gpu, *(gang.pods[0].request.get(name, 0) for name in names)) for gang in gangs]
-    order = np.array([kinds.setdefault(row, len(kinds)) for row in rows], dtype=np.int64)
-    lost = np.array([(shape.gpu, *(shape.request.get(name, 0) for name in names)) for shape, _ in weighted])
+    order = np.array([kinds.setdefault(row(gang.pods[0]), len(kinds)) for gang in gangs], dtype=np.int64)
+    lost = np.array([row(shape) for shape in shapes])
     share = np.array([float(one) for one in shares(instance)])
     norm = np.array([max(1, int(free[:, 0].max())), max(1, int(left.sum(axis=1).max()))], dtype=np.float64)
     where, device = _fill(left, free, np.array(list(kinds)), order, lost, share, norm, rule == FGD)
     placement = {}
-    taken = [list(node.gpus) for node in instance.nodes]
+    cluster = Cluster(instance)
     for gang, n, d in zip(gangs, where.tolist(), device.tolist(), strict=True):
         if n < 0:
             continue
-        shape = gang.pods[0]
-        devices = [d] if 0 < shape.gpu < 1000 else [k for k, part in enumerate(taken[n]) if part == 1000]
-        devices = devices[: max(shape.devices, int(0 < shape.gpu < 1000))]
-        for k in devices:
-            taken[n][k] -= min(shape.gpu, 1000)
-        placement[gang.id] = [{"group": 0, "node": instance.nodes[n].id, "devices": devices}]
+        group = gang.pods[0]
+        devices = (d,) if 0 < group.gpu < WHOLE else cluster.devices(n, group)
+        assert devices is not None  # whole devices are taken in their order
+        cluster.take(n, group, devices)
+        placement[gang.id] = seats(instance, [Pod(0, n, devices)])
     return {"placement": placement}
 
 
