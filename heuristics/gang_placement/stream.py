@@ -50,7 +50,7 @@ def place_stream(instance: GangPlacementInstance, rule: int) -> Solution:
     def row(shape: Shape) -> tuple[int, ...]:
         return (shape.gpu, *(shape.request.get(name, 0) for name in names))
 
-    widest = max(len(node.gpus) for node in instance.nodes)
+    widest = max(1, *(len(node.gpus) for node in instance.nodes))
     left = np.zeros((len(instance.nodes), widest), dtype=np.int64)
     for n, node in enumerate(instance.nodes):
         left[n, : len(node.gpus)] = node.gpus

@@ -333,6 +333,17 @@ def test_compiled_rules_decide_as_the_plain_ones(rule: str, monkeypatch: pytest.
     assert different > 6
 
 
+@pytest.mark.parametrize("rule", ["fgd", "best-fit"])
+def test_compiled_rules_know_nodes_without_gpus(rule: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    from schedgap.heuristics.gang_placement import stream
+
+    gangs = [{"id": "part", "pods": [{"count": 1, "gpu": 300}]}, {"id": "none", "pods": [{"count": 1}]}]
+    data = {"problem": "gang-placement", "nodes": [{"id": "n"}], "gangs": gangs}
+    monkeypatch.setattr(stream, "WORTH", 0)
+    solution = schedgap.solve(data, method=rule).solution
+    assert solution == {"placement": {"none": [{"group": 0, "node": "n", "devices": []}]}}
+
+
 def test_a_figure_draws_parts_and_what_runs() -> None:
     instance = GangPlacementInstance.parse(whole())
     figure = schedgap.plot(instance, SOLUTION)
