@@ -74,27 +74,29 @@ def place_stream(instance: GangPlacementInstance, rule: int) -> Solution:
     return {"placement": placement}
 
 
+@njit_cached
 def _runs(left: Ints, free: Ints, kind: Ints) -> bool:
     """Whether a pod of the kind (GPU, then other resources) fits."""
     for r in range(len(free)):
         if free[r] < kind[r + 1]:
             return False
-    if kind[0] >= 1000:
+    if kind[0] >= WHOLE:
         whole = 0
         for part in left:
-            whole += part == 1000
-        return bool(whole >= kind[0] // 1000)
+            whole += part == WHOLE
+        return bool(whole >= kind[0] // WHOLE)
     if kind[0] == 0:
         return True
     return bool(left.max() >= kind[0])
 
 
+@njit_cached
 def _lost_of(left: Ints, free: Ints, shapes: Ints, share: Floats) -> float:
     """What is lost on a node, over all shapes."""
     total = 0.0
     for s in range(len(share)):
-        runs = shapes[s, 0] > 0 and _runs_c(left, free, shapes[s])
-        least = min(shapes[s, 0], 1000)
+        runs = shapes[s, 0] > 0 and _runs(left, free, shapes[s])
+        least = min(shapes[s, 0], WHOLE)
         lost = 0
         for part in left:
             if not runs or part < least:
@@ -103,23 +105,25 @@ def _lost_of(left: Ints, free: Ints, shapes: Ints, share: Floats) -> float:
     return total
 
 
+@njit_cached
 def _take(left: Ints, free: Ints, kind: Ints, device: int) -> None:
     free -= kind[1:]
-    if 0 < kind[0] < 1000:
+    if 0 < kind[0] < WHOLE:
         left[device] -= kind[0]
         return
-    wanted = kind[0] // 1000
+    wanted = kind[0] // WHOLE
     for d in range(len(left)):
-        if wanted and left[d] == 1000:
+        if wanted and left[d] == WHOLE:
             left[d] = 0
             wanted -= 1
 
 
+@njit_cached
 def _score(
     left: Ints, free: Ints, kind: Ints, shapes: Ints, share: Floats, norm: Floats, fragments: bool
 ) -> tuple[float, int]:
     """(score, device of a part) of a node that takes the pod."""
-    part = 0 < kind[0] < 1000
+    part = 0 < kind[0] < WHOLE
     if not fragments:
         tight = -1
         for d in range(len(left)):
@@ -127,20 +131,21 @@ def _score(
                 tight = d
         spare = 0.5 * ((free[0] - kind[1]) / norm[0] + (left.sum() - kind[0]) / norm[1])
         return np.floor(100 * (1 - spare)), tight
-    before = _lost_c(left, free, shapes, share)
+    before = _lost_of(left, free, shapes, share)
     best, choice = -np.inf, -1
     for d in range(len(left) if part else 1):
         if part and left[d] < kind[0]:
             continue
         there, rest = left.copy(), free.copy()
-        _take_c(there, rest, kind, d)
-        gain = np.floor(100 / (1 + np.exp((_lost_c(there, rest, shapes, share) - before) / 1000)))
+        _take(there, rest, kind, d)
+        gain = np.floor(100 / (1 + np.exp((_lost_of(there, rest, shapes, share) - before) / WHOLE)))
         if gain > best:
             best, choice = gain, d
     return best, choice
 
 
-def _fill_all(
+@njit_cached
+def _fill(
     left: Ints,
     free: Ints,
     kinds: Ints,
@@ -164,20 +169,13 @@ def _fill_all(
             if seen[k, n] != version[n]:
                 seen[k, n] = version[n]
                 score[k, n] = -np.inf
-                if _runs_c(left[n], free[n], kinds[k]):
-                    found, d = _score_c(left[n], free[n], kinds[k], shapes, share, norm, fragments)
+                if _runs(left[n], free[n], kinds[k]):
+                    found, d = _score(left[n], free[n], kinds[k], shapes, share, norm, fragments)
                     score[k, n], choice[k, n] = found, d
             if score[k, n] > best:
                 best, at = score[k, n], n
         if at >= 0:
-            _take_c(left[at], free[at], kinds[k], choice[k, at])
+            _take(left[at], free[at], kinds[k], choice[k, at])
             version[at] += 1
             where[p], device[p] = at, choice[k, at]
     return where, device
-
-
-_runs_c = njit_cached(_runs)
-_lost_c = njit_cached(_lost_of)
-_take_c = njit_cached(_take)
-_score_c = njit_cached(_score)
-_fill = njit_cached(_fill_all)
