@@ -60,8 +60,8 @@ class Cluster:
         """Thousandths that are left of a node."""
         return sum(self.left[n])
 
-    def devices(self, n: int, shape: Shape) -> tuple[int, ...] | None:
-        """The devices that a pod of the shape would get on a node; None where it does not fit."""
+    def usable(self, n: int, shape: Shape) -> list[int] | None:
+        """The whole devices that a pod would get on a node, or those that hold its part; None where it does not fit."""
         if any(self.free[n].get(resource, 0) < amount for resource, amount in shape.request.items()):
             return None
         if not shape.selector.takes(self.instance.nodes[n]):
@@ -69,15 +69,21 @@ class Cluster:
         left = self.left[n]
         if shape.gpu >= WHOLE:
             whole = [d for d, part in enumerate(left) if part == WHOLE][: shape.devices]
-            return tuple(whole) if len(whole) == shape.devices else None
+            return whole if len(whole) == shape.devices else None
         if not shape.gpu:
-            return ()
-        fitting = [d for d, part in enumerate(left) if part >= shape.gpu]
-        if not fitting:
+            return []
+        return [d for d, part in enumerate(left) if part >= shape.gpu] or None
+
+    def devices(self, n: int, shape: Shape) -> tuple[int, ...] | None:
+        """The devices that a pod of the shape would get on a node; None where it does not fit."""
+        usable = self.usable(n, shape)
+        if usable is None:
             return None
+        if not 0 < shape.gpu < WHOLE:
+            return tuple(usable)
         if self.part is not None:
-            return (self.part(n, shape, fitting),)
-        return ((min if self.tight else max)(fitting, key=lambda d: left[d]),)
+            return (self.part(n, shape, usable),)
+        return ((min if self.tight else max)(usable, key=lambda d: self.left[n][d]),)
 
     def take(self, n: int, shape: Shape, devices: Sequence[int], sign: int = 1) -> None:
         """Take the seat, or give it back with `sign` -1."""
@@ -223,7 +229,7 @@ def all_in(cluster: Cluster, gang: Gang, number: int, nodes: Sequence[int], choo
         group = gang.pods[k]
         for _ in range(count):
             room = [n for n in nodes if gang.per_node is None or there[n] < gang.per_node]
-            fitting = [n for n in room if cluster.devices(n, group) is not None]
+            fitting = [n for n in room if cluster.usable(n, group) is not None]
             chosen = choose(cluster, group, fitting) if fitting else None
             devices = None if chosen is None else cluster.devices(chosen, group)
             if chosen is None or devices is None:
