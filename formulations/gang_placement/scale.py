@@ -145,7 +145,8 @@ def _fragmentation(instance: GangPlacementInstance) -> list[Component]:
 def shares(instance: GangPlacementInstance) -> tuple[Fraction, ...]:
     """p of each shape: the shares divided by their sum."""
     given = [exact(share) for _, share in instance.weighted_shapes]
-    return tuple(share / sum(given, Fraction(0)) for share in given)
+    total = sum(given, Fraction(0))
+    return tuple(share / total for share in given)
 
 
 def _moves(instance: GangPlacementInstance) -> list[Component]:
