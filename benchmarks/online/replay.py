@@ -117,6 +117,21 @@ class World(ABC):
         """The judgement of the checker, which shares nothing with this world."""
         return self.problem.check(self.instance, solution)
 
+    def judged(self) -> tuple[Solution, CheckReport]:
+        """The schedule, when all is done, and the judgement of it.
+
+        Raises
+        ------
+        Disagreement
+            The checker computes another completion than this world.
+        """
+        solution = self.solution()
+        report = self.check(solution)
+        for name, computed in self.expects().items():
+            if report.details.get(name, computed) != computed:
+                raise Disagreement(f"the online loop and the checker compute a different {name} of one schedule")
+        return solution, report
+
     def bound(self) -> float | None:
         """A certified bound on the objective of whatever schedule this world may make."""
         return self.problem.certified_bound(self.instance)
@@ -279,12 +294,7 @@ def replay(world: World, decide: Decide) -> Replay:
             except Refused as error:
                 raise Refused(f"slot {slot}: {verb} of job {number}: {error}") from None
             preemptions += verb in ("preempt", "move")
-    solution = world.solution()
-    report = world.check(solution)
-    for name, computed in world.expects().items():
-        if report.details.get(name, computed) != computed:
-            raise Disagreement(f"the online loop and the checker compute a different {name} of one schedule")
-    return Replay(solution, report, seconds, preemptions, slots, world.service())
+    return Replay(*world.judged(), seconds, preemptions, slots, world.service())
 
 
 def _read(action: Json, slot: int) -> tuple[str, int, Json]:
