@@ -6,7 +6,7 @@ import bisect
 import math
 from collections.abc import Iterable, Mapping, Sequence
 
-from schedgap.benchmarks.online.policies import Sjf
+from schedgap.benchmarks.online.policies import Sjf, needs_length
 from schedgap.benchmarks.online.replay import Estimates, Refused, World, gpus_of
 from schedgap.benchmarks.online.state import Action, State
 from schedgap.formulations.common.check import CheckReport
@@ -214,8 +214,7 @@ class SjfBsbf(Sjf):
         """Jobs that have come, as an instance of those known."""
         for number in state.arrived:
             job = state.jobs[number]
-            if job.facts["work"] is None:
-                raise ValueError("this policy needs lengths: run it with --estimates exact or user")
+            needs_length(job)
             own = {"id": str(number), "arrival": job.arrival, "gpus": job.gpus, "iterations": job.facts["work"]}
             self.jobs.append(Job.model_validate({**job.facts["profile"], **own}))
             for other, mine, its in job.facts["slowdown"]:
