@@ -63,13 +63,17 @@ class _Typed(World):
 
     def told(self, job: int) -> Sequence[Json]:
         part, hidden = self.instance.jobs[job], self.estimates == "none"
-        length = self.alone()[job] * self.factors[job]
+        length = self._alone(job) * self.factors[job]
         work = None if hidden else math.ceil(part.work * self.factors[job])
         known = {"work": work, "throughput": dict(part.throughput), "utility": part.utility.model_dump()}
         return [None if hidden else length, None if hidden else math.ceil(length), known]
 
     def alone(self) -> Sequence[float]:
-        return [job.target / int(job.step[0]) if job.levels else float(UNSEEN) for job in self.data.jobs]
+        return [self._alone(job) for job in range(len(self.data.jobs))]
+
+    def _alone(self, job: int) -> float:
+        table = self.data.jobs[job]
+        return table.target / int(table.step[0]) if table.levels else float(UNSEEN)
 
     def next_end(self, until: int | None) -> int | None:
         ends = (self.running[job] - 1 - (-self.rest[job] // pace) for job, (_, pace) in self.grids.items())
