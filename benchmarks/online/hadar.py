@@ -292,19 +292,20 @@ class HadarOnline(_Learner):
     def decide(self, state: Seen) -> list[Action]:
         """O(T (S L + P log P)) for each job that came, as offline."""
         data = self.learn(state)
+        for job in state.ended:
+            self.plans.pop(job, None)
         for job in state.arrived:
             self._admit(state, data, job)
-        now = {job: plan[state.slot] for job, plan in self.plans.items() if job in state.jobs and state.slot in plan}
+        now = {job: plan[state.slot] for job, plan in self.plans.items() if state.slot in plan}
         actions = self.carry_out(state, now)
-        later = [slot for slot in self._changes(state) if slot > state.slot]
+        later = [slot for slot in self._changes() if slot > state.slot]
         return [*actions, ("wake", min(later))] if later else actions
 
-    def _changes(self, state: Seen) -> list[int]:
+    def _changes(self) -> list[int]:
         """Slots from which on a plan has other devices, or none."""
         return [
             slot
-            for job, plan in self.plans.items()
-            if job in state.jobs
+            for plan in self.plans.values()
             for slot in {*plan, *(last + 1 for last in plan)}
             if (plan.get(slot) is None) != (plan.get(slot - 1) is None)
             or (slot in plan and (plan[slot] != plan[slot - 1]).any())
