@@ -61,7 +61,7 @@ def leave(status: int) -> None:
     """
     workers = sys.modules.get("multiprocessing.util")
     if workers is not None:
-        with suppress(Exception):
+        with suppress(Exception):  # the process ends whatever fails here
             workers._run_finalizers(0)
     for stream in (sys.stdout, sys.stderr):
         with suppress(OSError, ValueError):

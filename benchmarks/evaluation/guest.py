@@ -202,7 +202,7 @@ def _warm_up(problem: Problem) -> None:
     """Load the compiled code of the shipped heuristics, which the scheduler may call, while files are still open."""
     presets = workload_of(problem).presets
     for method in problem.heuristics() if presets else ():
-        with contextlib.suppress(Exception):
+        with contextlib.suppress(Exception):  # whoever calls one that fails hears why
             method.call(presets[0].generator(0, **presets[0].settings), seed=0)
 
 
