@@ -14,6 +14,9 @@ from schedgap.heuristics.common.run import HeuristicRun
 from schedgap.heuristics.gang_placement.cluster import Cluster, Place, Pod, domains, give_back, prefix, run_rule
 from schedgap.solvers.result import NO_DEADLINE, Deadline
 
+Strategy = Callable[[Cluster, Gang, int, Sequence[int]], "list[Pod] | None"]
+"""Places the first pods of a gang on some of the nodes, the first of them where scores are equal."""
+
 
 def _score(cluster: Cluster, shapes: Iterable[Shape], n: int) -> float:
     """The sum of shares that are left of what a node has free, for bundles taken together."""
@@ -77,7 +80,7 @@ def _pack(cluster: Cluster, gang: Gang, number: int, nodes: Sequence[int]) -> li
     return pods
 
 
-def _spread(strict: bool) -> Callable[[Cluster, Gang, int, Sequence[int]], list[Pod] | None]:
+def _spread(strict: bool) -> Strategy:
     def place(cluster: Cluster, gang: Gang, number: int, nodes: Sequence[int]) -> list[Pod] | None:
         """Each bundle on the best node without one; on any node where there is none, unless it is strict."""
         pods: list[Pod] = []
@@ -101,16 +104,16 @@ def _spread(strict: bool) -> Callable[[Cluster, Gang, int, Sequence[int]], list[
     return place
 
 
-STRATEGIES: Mapping[str, Callable[[Cluster, Gang, int, Sequence[int]], list[Pod] | None]] = {
+STRATEGIES: Mapping[str, Strategy] = {
     "STRICT_PACK": _strict_pack,
     "PACK": _pack,
     "STRICT_SPREAD": _spread(strict=True),
     "SPREAD": _spread(strict=False),
 }
-"""By Ray's name: places the first pods of a gang on some of the nodes, the first of them where scores are equal."""
+"""By Ray's name."""
 
 
-def _inside(place: Callable[[Cluster, Gang, int, Sequence[int]], list[Pod] | None]) -> Place:
+def _inside(place: Strategy) -> Place:
     """Where a level is required, which Ray does not know: the first domain in which the rule places the gang."""
 
     def inside(cluster: Cluster, gang: Gang, number: int) -> list[Pod] | None:
@@ -123,7 +126,7 @@ def _inside(place: Callable[[Cluster, Gang, int, Sequence[int]], list[Pod] | Non
 def _packed(cluster: Cluster, gang: Gang, number: int) -> list[Pod] | None:
     """STRICT_PACK where the gang has to be on one node, PACK otherwise."""
     if gang.required == "node":
-        return _strict_pack(cluster, gang, number, range(len(cluster.instance.nodes)))
+        return _strictly_packed(cluster, gang, number)
     return _inside(_pack)(cluster, gang, number)
 
 
@@ -148,7 +151,7 @@ def ray_strict_pack(
 def ray_spread(instance: GangPlacementInstance, *, seed: int = 0, deadline: Deadline = NO_DEADLINE) -> HeuristicRun:
     """SPREAD: each pod on the best node without one of the gang, on any where there is none."""
     del seed
-    return run_rule(instance, Cluster(instance), _inside(_spread(strict=False)), deadline)
+    return run_rule(instance, Cluster(instance), _inside(STRATEGIES["SPREAD"]), deadline)
 
 
 def ray_strict_spread(
@@ -156,4 +159,4 @@ def ray_strict_spread(
 ) -> HeuristicRun:
     """STRICT_SPREAD: each pod on a node of its own, the best that is left."""
     del seed
-    return run_rule(instance, Cluster(instance), _inside(_spread(strict=True)), deadline)
+    return run_rule(instance, Cluster(instance), _inside(STRATEGIES["STRICT_SPREAD"]), deadline)
