@@ -13,6 +13,7 @@ chooses it. (Kueue counts a leader and its workers together before it chooses.)
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Literal
 
 from schedgap.formulations.gang_placement.instance import Domain, Gang, GangPlacementInstance
@@ -120,10 +121,7 @@ def _placing(profile: Profile, cluster: Cluster, gang: Gang, number: int) -> lis
 
 
 def _run(instance: GangPlacementInstance, profile: Profile, deadline: Deadline) -> HeuristicRun:
-    def place(cluster: Cluster, gang: Gang, number: int) -> list[Pod] | None:
-        return _placing(profile, cluster, gang, number)
-
-    return run_rule(instance, Cluster(instance), place, deadline)
+    return run_rule(instance, Cluster(instance), partial(_placing, profile), deadline)
 
 
 def kueue_best_fit(instance: GangPlacementInstance, *, seed: int = 0, deadline: Deadline = NO_DEADLINE) -> HeuristicRun:
