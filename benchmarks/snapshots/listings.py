@@ -36,12 +36,14 @@ class Draft:
     Attributes
     ----------
     keep : names stay; otherwise they are numbers
+    levels : of the topology, widest first
     index : position of a node by its own name
     unread : what was not understood or left out, counted
     """
 
     source: str
     keep: bool
+    levels: Sequence[str] = ()
     index: dict[str, int] = field(default_factory=dict)
     nodes: list[dict[str, Any]] = field(default_factory=list)
     running: list[dict[str, Any]] = field(default_factory=list)
@@ -59,8 +61,8 @@ class Draft:
         made = {"id": name if self.keep else f"node-{len(self.nodes)}", "gpus": [WHOLE] * devices, "free": dict(free)}
         self.nodes.append(made | ({"gpu_model": model} if model else {}) | {"labels": {}})
 
-    def run(self, name: str, n: int, devices: int, request: Mapping[str, int]) -> None:
-        """A pod that runs takes the first devices that are free."""
+    def run(self, name: str, n: int, devices: int, request: Mapping[str, int]) -> dict[str, Json]:
+        """A pod that runs takes the first devices that are free; what is known of it."""
         node = self.nodes[n]
         free = [d for d, part in enumerate(node["gpus"]) if part == WHOLE][:devices]
         self.unread["GPUs that run on a node beyond those it has"] += devices - len(free)
@@ -72,6 +74,7 @@ class Draft:
             self.unread[f"{resource} that runs on a node beyond what it has"] += max(0, -left)
         made = {"node": node["id"], "devices": {str(d): WHOLE for d in free}, "request": dict(request)}
         self.running.append({"id": name if self.keep else f"running-{len(self.running)}", **made})
+        return self.running[-1]
 
     def selector(self, nodes: Sequence[int]) -> dict[str, Json]:
         """A label on the nodes that take a pod."""
@@ -108,7 +111,8 @@ class Draft:
 
     def finished(self) -> tuple[GangPlacementInstance, Solution, Mapping[str, int]]:
         """(instance, decision, what was not read)."""
-        data = {"problem": "gang-placement", "nodes": self.nodes, "running": self.running, "gangs": self.gangs}
+        data = {"problem": "gang-placement", "levels": list(self.levels), "nodes": self.nodes}
+        data |= {"running": self.running, "gangs": self.gangs}
         unread = {what: count for what, count in self.unread.items() if count}
         return GangPlacementInstance.parse(data, self.source), {"placement": self.placement}, unread
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from schedgap.benchmarks.snapshots.kubernetes import END, HOST, MODEL, MOVE, TOPOLOGY, Kubernetes, is_gpu
-from schedgap.benchmarks.snapshots.listings import LISTINGS, told
+from schedgap.benchmarks.snapshots.listings import LISTINGS, Draft, told
 from schedgap.formulations.common.errors import InputError
 from schedgap.formulations.common.instance import Json, Solution, read_json
 from schedgap.formulations.gang_placement.instance import WHOLE, GangPlacementInstance, GangPlacementSolution
@@ -100,30 +100,26 @@ class _Cluster:
 
     def __init__(self, read: Kubernetes, names: bool) -> None:
         self.read = read
-        self.keep = names
         self.levels = read.levels()
         self.domains = {level: self._numbers(level) for level in self.levels}
-        self.index = {node["metadata"]["name"]: n for n, (_, node) in enumerate(read.nodes)}
-        self.nodes = [self._node(n, place, node) for n, (place, node) in enumerate(read.nodes)]
-        self.kinds: dict[tuple[int, ...], str] = {}
-        self.running: list[dict[str, Any]] = []
-        self.bound: set[tuple[str, int]] = set()
-
-    def _name(self, kind: str, number: int, own: str) -> str:
-        return own if self.keep else f"{kind}{number}"
+        shown = self.levels if names else [f"level-{at}" for at in range(len(self.levels))]
+        self.draft = Draft(read.source, names, shown, unread=read.unread)
+        for n, (place, node) in enumerate(read.nodes):
+            self.draft.index[node["metadata"]["name"]] = n
+            self.draft.nodes.append(self._node(n, place, node))
 
     def _node(self, n: int, place: str, node: Mapping[str, Any]) -> dict[str, Any]:
         labels = node["metadata"].get("labels") or {}
         room = self.read.room(place, node)
         devices = sum(amount for name, amount in room.items() if is_gpu(name))
         made: dict[str, Any] = {
-            "id": self._name("node-", n, node["metadata"]["name"]),
+            "id": node["metadata"]["name"] if self.draft.keep else f"node-{n}",
             "domain": [str(labels.get(level) or f"without-{n}") for level in self.levels],
             "gpus": [WHOLE] * devices,
             "free": {name: amount for name, amount in room.items() if not is_gpu(name)},
             "labels": {},
         }
-        if not self.keep:  # labels of domains tell names, too
+        if not self.draft.keep:  # labels of domains tell names, too
             numbers = (self.domains[level][str(labels.get(level))] for level in self.levels)
             made["domain"] = [f"{depth}-{number}" for depth, number in enumerate(numbers)]
         if labels.get(MODEL):
@@ -142,20 +138,15 @@ class _Cluster:
         waiting: dict[str, list[tuple[str, Mapping[str, Any]]]] = defaultdict(list)
         for place, pod in self.read.pods:
             node = (pod.get("spec") or {}).get("nodeName")
-            if node is not None and node not in self.index:
+            if node is not None and node not in self.draft.index:
                 self.read.unread["pods on nodes that are not listed"] += 1
             elif node is not None and (pod.get("status") or {}).get("phase") != "Pending":
-                self._run(place, pod, self.index[node])
+                self._run(place, pod, self.draft.index[node])
             else:
                 waiting[self._gang_of(pod)].append((place, pod))
-        placement: dict[str, list[dict[str, Any]]] = {}
-        gangs = [self._gang(g, key, pods, placement) for g, (key, pods) in enumerate(waiting.items())]
-        levels = [level if self.keep else f"level-{at}" for at, level in enumerate(self.levels)]
-        data = {"problem": "gang-placement", "levels": levels, "nodes": self.nodes, "gangs": gangs}
-        data["running"] = self.running
-        instance = GangPlacementInstance.parse(data, self.read.source)
-        unread = {what: count for what, count in self.read.unread.items() if count}
-        return Snapshot(instance, {"placement": placement}, unread, "kubernetes")
+        for key, pods in waiting.items():
+            self._gang(key, pods)
+        return Snapshot(*self.draft.finished(), "kubernetes")
 
     def _gang_of(self, pod: Mapping[str, Any]) -> str:
         space = pod["metadata"].get("namespace", "default")
@@ -173,51 +164,21 @@ class _Cluster:
 
     def _run(self, place: str, pod: Mapping[str, Any], n: int) -> None:
         devices, request = self._split(place, pod)
-        node = self.nodes[n]
-        free = [d for d, part in enumerate(node["gpus"]) if part == WHOLE][:devices]
-        for device in free:
-            node["gpus"][device] = 0
-        self.read.unread["GPUs that run on a node beyond those it has"] += devices - len(free)
-        for name, amount in request.items():
-            left = node["free"].get(name, 0) - amount
-            node["free"][name] = max(0, left)
-            self.read.unread[f"{name} that runs on a node beyond what it has"] += max(0, -left)
-        owned = any(owner.get("controller") for owner in pod["metadata"].get("ownerReferences") or [])
-        kinds = {owner.get("kind") for owner in pod["metadata"].get("ownerReferences") or []}
-        runs: dict[str, Any] = {
-            "id": self._name(
-                "running-", len(self.running), f"{pod['metadata'].get('namespace')}/{pod['metadata']['name']}"
-            ),
-            "node": node["id"],
-            "devices": {str(device): WHOLE for device in free},
-            "request": request,
-            "selector": self._selector(pod),
-        }
-        if owned and devices and "DaemonSet" not in kinds:
+        name = f"{pod['metadata'].get('namespace')}/{pod['metadata']['name']}"
+        runs = self.draft.run(name, n, devices, request)
+        runs["selector"] = self.draft.selector(self.read.allowed(pod))
+        owners = pod["metadata"].get("ownerReferences") or []
+        owned = any(owner.get("controller") for owner in owners)
+        if owned and devices and "DaemonSet" not in {owner.get("kind") for owner in owners}:
             runs |= {"movable": True, "price": END, "move_price": MOVE}
-        self.running.append(runs)
 
-    def _selector(self, pod: Mapping[str, Any]) -> dict[str, Any]:
-        """A label for each kind of pod, on the nodes that take it."""
-        allowed = self.read.allowed(pod)
-        if len(allowed) == len(self.nodes):
-            return {}
-        if allowed not in self.kinds:
-            kind = self.kinds[allowed] = f"takes-{len(self.kinds)}"
-            for n in allowed:
-                self.nodes[n]["labels"][kind] = "yes"
-        return {"labels": {self.kinds[allowed]: "yes"}}
-
-    def _gang(
-        self, g: int, key: str, pods: list[tuple[str, Mapping[str, Any]]], placement: dict[str, list[dict[str, Any]]]
-    ) -> dict[str, Any]:
+    def _gang(self, key: str, pods: list[tuple[str, Mapping[str, Any]]]) -> None:
         """A gang, equal pods as one group; its bound pods are the decision."""
         groups: dict[Any, dict[str, Any]] = {}
-        name = self._name("gang-", g, key)
-        placed: list[dict[str, Any]] = []
+        seats: list[tuple[int, int]] = []
         for place, pod in pods:
             devices, request = self._split(place, pod)
-            selector = self._selector(pod)
+            selector = self.draft.selector(self.read.allowed(pod))
             kind = (devices, *sorted(request.items()), *sorted(selector.get("labels", {})))
             group = groups.setdefault(
                 kind, {"count": 0, "gpu": WHOLE * devices, "request": request, "selector": selector}
@@ -225,40 +186,22 @@ class _Cluster:
             group["count"] += 1
             node = (pod.get("spec") or {}).get("nodeName")
             if node is not None:
-                placed.append({"group": list(groups).index(kind), "n": self.index[node], "devices": devices})
+                seats.append((list(groups).index(kind), self.draft.index[node]))
         first = pods[0][1]
-        made: dict[str, Any] = {"id": name, "weight": 1.0, "pods": list(groups.values())}
-        total = sum(group["gpu"] // WHOLE * group["count"] for group in groups.values())
-        made["weight"] = float(max(1, total))
-        made["priority"] = int((first.get("spec") or {}).get("priority") or 0)
-        made["arrival"] = float(g)
-        size = sum(group["count"] for group in groups.values())
+        more: dict[str, Any] = {"priority": int((first.get("spec") or {}).get("priority") or 0)}
         group_key = key.removesuffix(" alone")
         if group_key in self.read.groups:
             least = (self.read.groups[group_key][1].get("spec") or {}).get("minMember")
-            if isinstance(least, int) and 1 <= least <= size:
-                made["least"] = least
+            if isinstance(least, int) and 1 <= least <= len(pods):
+                more["least"] = least
             elif least is not None:
                 self.read.unread["gangs with fewer pods than their minMember"] += 1
         for field, note in TOPOLOGY.items():
             level = self.read.note(first, note)
             if level == HOST:
-                made[field] = "node"
+                more[field] = "node"
             elif level in self.levels:
-                made[field] = level if self.keep else f"level-{self.levels.index(level)}"
+                more[field] = self.draft.levels[self.levels.index(level)]
             elif level is not None:
                 self.read.unread[f"levels that no topology has: {level}"] += 1
-        if placed:
-            placement[name] = self._seats(placed)
-        return made
-
-    def _seats(self, placed: list[dict[str, Any]]) -> list[dict[str, Any]]:
-        """The bound pods, each on the first devices of its node that no other has."""
-        found = []
-        for pod in placed:
-            node = self.nodes[pod["n"]]
-            free = [d for d, part in enumerate(node["gpus"]) if part == WHOLE and (node["id"], d) not in self.bound]
-            free = free[: pod["devices"]]
-            self.bound |= {(node["id"], d) for d in free}
-            found.append({"group": pod["group"], "node": node["id"], "devices": free})
-        return found
+        self.draft.wait(key, list(groups.values()), seats, **more)
