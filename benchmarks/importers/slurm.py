@@ -14,7 +14,8 @@ from schedgap.formulations.common.instance import Json
 _TRES = re.compile(r"gres/gpu(?::([^=,]+))?=(\d+)")
 _GRES = re.compile(r"(?:^|,)gpu(?::([^:,]*[^:,\d][^:,]*|\d+(?=:)))?(?::(\d+))?(?=,|$)")
 """A type may be digits alone (``gpu:3090:8``); what is alone and digits is the number (``gpu:8``)."""
-_NODE = re.compile(r"^NodeName=(\S+)(.*?)(?=^NodeName=|\Z)", re.MULTILINE | re.DOTALL)
+NODE = re.compile(r"^NodeName=(\S+)(.*?)(?=^NodeName=|\Z)", re.MULTILINE | re.DOTALL)
+"""A node of ``scontrol show nodes``: its name, and what is said of it."""
 
 
 def gpus_of(tres: str) -> tuple[int, str | None]:
@@ -165,7 +166,7 @@ def slurm_nodes(path: str | Path) -> Iterator[tuple[str, int, str | None]]:
     with opened(path) as file:
         text = file.read()
     if text.lstrip().startswith("NodeName="):
-        for found in _NODE.finditer(text):
+        for found in NODE.finditer(text):
             said = re.search(r"\bGres=(\S+)", found[2])
             if said is None:
                 line = text.count("\n", 0, found.start()) + 1

@@ -18,7 +18,8 @@ from pathlib import Path
 from typing import Any
 
 from schedgap.benchmarks.importers.cells import host_names
-from schedgap.benchmarks.importers.slurm import gpus_of, gres, plain_cell
+from schedgap.benchmarks.importers.rows import opened
+from schedgap.benchmarks.importers.slurm import NODE, gpus_of, gres, plain_cell
 from schedgap.benchmarks.snapshots.kubernetes import quantity
 from schedgap.formulations.common.errors import InputError
 from schedgap.formulations.common.instance import Json, Solution, read_json
@@ -26,7 +27,6 @@ from schedgap.formulations.gang_placement.instance import WHOLE, GangPlacementIn
 
 UNAVAILABLE = ("DOWN", "DRAIN", "FAIL", "MAINT", "NOT_RESPONDING", "PLANNED", "POWER", "REBOOT", "RESERVED", "UNKNOWN")
 """States in which a node takes no new jobs, as parts of Slurm's words."""
-_NODE = re.compile(r"^NodeName=(\S+)(.*?)(?=^NodeName=|\Z)", re.MULTILINE | re.DOTALL)
 
 
 @dataclass
@@ -165,20 +165,14 @@ class _Job:
     allowed: tuple[int, ...]
 
 
-def _text(path: Path) -> str:
-    try:
-        return path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as fault:
-        raise InputError(f"{path}: cannot be read: {fault}") from None
-
-
 def _slurm_nodes(draft: Draft, path: Path) -> set[int]:
     """Adds the nodes; positions of those that take new jobs."""
-    text = _text(path)
-    if not _NODE.search(text):
+    with opened(path) as file:
+        text = file.read()
+    if not NODE.search(text):
         raise InputError(f"{path}: has no NodeName=, as scontrol show nodes writes it")
     open_ones = set()
-    for found in _NODE.finditer(text):
+    for found in NODE.finditer(text):
         place = f"{path}: line {text.count(chr(10), 0, found.start()) + 1}"
         said = dict(re.findall(r"(\w+)=(\S+)", found[2]))
         for key in ("CPUTot", "RealMemory"):
@@ -404,7 +398,8 @@ def openb(source: Path, nodes: Path, names: bool) -> Draft:
 
 
 def _table(path: Path, columns: Sequence[str]) -> Iterable[tuple[str, dict[str, str]]]:
-    rows = list(csv.DictReader(_text(path).splitlines()))
+    with opened(path) as file:
+        rows = list(csv.DictReader(file.read().splitlines()))
     for name in columns:
         if not rows or name not in rows[0]:
             raise InputError(f"{path}: line 1: there is no column {name!r}, or no line below it")
