@@ -15,8 +15,7 @@ from pydantic import Field
 
 from schedgap.benchmarks.hosting.standings import Outcome, Standing, outcome_row, standings, standings_sheet
 from schedgap.benchmarks.instances import figure_of, workload_of
-from schedgap.benchmarks.library.collection import KEY, BestKnown, Credit, Entry, Past, about, faults
-from schedgap.benchmarks.records import plain_number
+from schedgap.benchmarks.library.collection import KEY, BestKnown, Credit, Entry, Past, about, faults, plain_record
 from schedgap.benchmarks.report.page import picture, render
 from schedgap.benchmarks.report.sheet import Marked, Sheet
 from schedgap.benchmarks.sweep.progress import Progress, Sink
@@ -73,14 +72,14 @@ def schema() -> dict[str, Json]:
 def everything(entries: Sequence[Entry], outcomes: Sequence[Outcome] = ()) -> dict[str, Json]:
     """What ``library.json`` holds, its hash included."""
     records = [
-        {**_plain(entry.known.model_dump(mode="json", exclude_none=True)), "instance": dict(entry.data)}
+        {**plain_record(entry.known.model_dump(mode="json", exclude_none=True)), "instance": dict(entry.data)}
         for entry in entries
     ]
     found: dict[str, Json] = {
         **about(),
         "schedgap": package_version("schedgap") or "unknown",
         "records": records,
-        "outcomes": [_plain(one.model_dump(mode="json", exclude_none=True)) for one in outcomes],
+        "outcomes": [plain_record(one.model_dump(mode="json", exclude_none=True)) for one in outcomes],
         "standings": [one.model_dump(mode="json", exclude_none=True) for one in standings(outcomes)],
     }
     return {**found, "hash": content_hash(found)}
@@ -91,11 +90,6 @@ def content_hash(found: Mapping[str, Json]) -> str:
     rest = {key: value for key, value in found.items() if key != "hash"}
     text = json.dumps(rest, sort_keys=True, separators=(",", ":"), allow_nan=False)
     return hashlib.sha256(text.encode()).hexdigest()
-
-
-def _plain(record: dict[str, Json]) -> dict[str, Json]:
-    numbers = {key: plain_number(record[key]) for key in record.keys() & {"objective", "bound"}}
-    return record | numbers
 
 
 @dataclass(frozen=True)

@@ -171,16 +171,20 @@ class Entry:
         elif known.certificate is not None or known.accepted:
             known = known.model_copy(update={"certificate": None, "accepted": []})
         record = known.model_dump(mode="json", exclude_none=True, exclude_defaults=True)
-        record = {**record, "status": known.status}
-        for key in record.keys() & {"objective", "bound"}:
-            record[key] = plain_number(record[key])
-        lines = {**self.data, KEY: record}
-        write_text(path, _text(lines))
+        record = plain_record({**record, "status": known.status})
+        write_text(path, _text({**self.data, KEY: record}))
         for old in home.glob(f"{name}-????????.cert"):
             if old.name != known.certificate:
                 old.unlink()
         _shipped.cache_clear()
         return replace(self, known=known, path=path)
+
+
+def plain_record(record: dict[str, Json]) -> dict[str, Json]:
+    """A record, or a run on one, whose whole numbers become ints."""
+    for key in record.keys() & {"objective", "bound"}:
+        record[key] = plain_number(record[key])
+    return record
 
 
 def _bytes(path: Path) -> bytes:
