@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
@@ -14,7 +15,7 @@ from schedgap.benchmarks.library.improve import Judged, Offer, credit, judge, ne
 from schedgap.benchmarks.proving import CertificateLike, read_certificate
 from schedgap.benchmarks.records import Record, plain, plain_number
 from schedgap.benchmarks.text import fixed, number, table
-from schedgap.catalogue.registry import find_method, find_problem
+from schedgap.catalogue.registry import find_method
 from schedgap.formulations.common.errors import Disagreement, InputError, SchedgapError
 from schedgap.formulations.common.files import check_folder, write_text
 from schedgap.formulations.common.instance import Json
@@ -225,10 +226,10 @@ def _solved(
     entry: Entry,
     method: str | None,
     time_limit: float | None,
-    seed: int,
-    settings: Mapping[str, object] | None,
-    out: Path | None,
-    progress: Sink | None,
+    seed: int = 0,
+    settings: Mapping[str, object] | None = None,
+    out: Path | None = None,
+    progress: Sink | None = None,
 ) -> Run:
     used = find_method(entry.problem, method) if method is not None else entry.problem.default_method()
     name = method or used.id
@@ -245,7 +246,7 @@ def _solved(
         solution, outside = record.result.solution, used.outside_model
         path = None
         if solution is not None and out is not None:
-            path = write_text(out, _json(record.to_dict()))
+            path = write_text(out, json.dumps(record.to_dict(), indent=1, allow_nan=False) + "\n")
         if solution is not None and not outside and _impossible(entry, record):
             judge(entry, Offer(credit("library solve"), solution))  # raises, and leaves both in a file
     except Disagreement as error:
@@ -257,12 +258,6 @@ def _solved(
 
 def _impossible(entry: Entry, record: Record) -> bool:
     return contradicts(record.result.objective, entry.known.bound, entry.problem.sense)
-
-
-def _json(data: Mapping[str, Json]) -> str:
-    import json
-
-    return json.dumps(data, indent=1, allow_nan=False) + "\n"
 
 
 @at_work()
@@ -468,12 +463,14 @@ def library_site(
 
     check_folder(Path(out))
     records = entries(problem, library)
+    wanted = [methods] if isinstance(methods, str) else methods
+    _known(records, wanted)
     runs: list[Run] = []
-    for name in dict.fromkeys(entry.problem.id for entry in records):
-        chosen = methods or [one.id for one in find_problem(name).heuristics()]
-        runs += library_solve((), chosen, problem=name, time_limit=time_limit, library=library, progress=progress)
-        if _interrupted(runs):
-            raise KeyboardInterrupt
+    for entry in records:
+        for name in wanted or [one.id for one in entry.problem.heuristics()]:
+            runs.append(_solved(entry, name, time_limit, progress=progress))
+            if _interrupted(runs):
+                raise KeyboardInterrupt
     return Site(Path(out), [run.outcome for run in runs]).write(records, progress)
 
 
