@@ -20,7 +20,7 @@ from schedgap.catalogue.agreement import Agreement
 from schedgap.catalogue.problem import Problem
 from schedgap.formulations.common.errors import printable
 from schedgap.formulations.common.instance import Instance, Json
-from schedgap.formulations.common.numbers import agrees
+from schedgap.formulations.common.numbers import agrees, share_of_best
 from schedgap.heuristics.common.guarantee import Guarantee
 
 SCHEMA = 1
@@ -121,10 +121,7 @@ class Card:
 
         The ratio is to the proven optimum, or to a proven bound, and then the score is at most too low.
         """
-        parts = []
-        for trial in self.trials:
-            value, _ = trial.ratio(self.problem.sense)
-            parts.append(0.0 if value is None or math.isinf(value) else 1.0 / value)
+        parts = [share_of_best(trial.ratio(self.problem.sense)[0]) for trial in self.trials]
         return statistics.fmean(parts) if parts else 0.0
 
     def ratios(self, to: str, family: str | None = None) -> list[float]:

@@ -25,7 +25,7 @@ from schedgap.catalogue.problem import Problem
 from schedgap.catalogue.registry import find_problem
 from schedgap.formulations.common.errors import Disagreement, InputError, brief, printable
 from schedgap.formulations.common.instance import Json
-from schedgap.formulations.common.numbers import ratio
+from schedgap.formulations.common.numbers import ratio, share_of_best
 from schedgap.solvers.incumbent import contradicts
 
 FIRST = 3
@@ -60,7 +60,7 @@ class Attempt:
     @property
     def part(self) -> float:
         """Of the score: 1/ratio, 0 for a failure."""
-        return 0.0 if self.ratio is None or math.isinf(self.ratio) else 1.0 / self.ratio
+        return share_of_best(self.ratio)
 
     def to_dict(self) -> dict[str, Json]:
         """JSON-compatible form."""

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import math
 import statistics
 from collections.abc import Sequence
 from typing import Literal
 
 from schedgap.benchmarks.library.collection import Entry
+from schedgap.benchmarks.records import plain
 from schedgap.benchmarks.report.sheet import Column, Sheet
 from schedgap.benchmarks.text import fixed, number, seconds
 from schedgap.catalogue.registry import find_problem
-from schedgap.formulations.common.instance import Part
-from schedgap.formulations.common.numbers import agrees, better
+from schedgap.formulations.common.instance import Json, Part
+from schedgap.formulations.common.numbers import agrees, better, share_of_best
 
 
 class Outcome(Part):
@@ -91,28 +91,29 @@ def standings(outcomes: Sequence[Outcome]) -> list[Standing]:
 
 
 def _standing(problem: str, method: str, runs: Sequence[Outcome], best: dict[str, float]) -> Standing:
-    ratios = [one.value for one in runs if one.value is not None]
-    to_optimum = [one.value for one in runs if one.value is not None and one.ratio_to == "optimum"]
-    to_bound = [one.value for one in runs if one.value is not None and one.ratio_to == "bound"]
-    took = [one.seconds for one in runs if one.seconds is not None]
+    to_optimum, to_bound = _ratios(runs, "optimum"), _ratios(runs, "bound")
     return Standing(
         problem=problem,
         method=method,
-        score=math.fsum(1 / value for value in ratios) / len(runs),
+        score=statistics.fmean(share_of_best(one.value) for one in runs),
         wins=sum(one.objective is not None and agrees(one.objective, best[one.id]) for one in runs),
         instances=len(runs),
         solved=sum(one.objective is not None for one in runs),
         optima=len(to_optimum),
-        mean=_told(statistics.fmean(to_optimum)) if to_optimum else None,
+        mean=_mean(to_optimum),
         bounds=len(to_bound),
-        mean_bound=_told(statistics.fmean(to_bound)) if to_bound else None,
-        worst=_told(max(ratios)) if ratios else None,
-        seconds=statistics.fmean(took) if took else None,
+        mean_bound=_mean(to_bound),
+        worst=plain(max(to_optimum + to_bound, default=None)),
+        seconds=_mean([one.seconds for one in runs if one.seconds is not None]),
     )
 
 
-def _told(value: float) -> float | Literal["inf"]:
-    return value if math.isfinite(value) else "inf"
+def _ratios(runs: Sequence[Outcome], to: str) -> list[float]:
+    return [one.value for one in runs if one.value is not None and one.ratio_to == to]
+
+
+def _mean(values: Sequence[float]) -> Json:
+    return plain(statistics.fmean(values)) if values else None
 
 
 def standings_sheet(found: Sequence[Standing], names: Sequence[str] | None = None) -> Sheet:

@@ -70,6 +70,11 @@ def ratio(value: float | None, reference: float | None, sense: int) -> float | N
     return top / bottom
 
 
+def share_of_best(value: float | None) -> float:
+    """A part of a score: 1 is the best, 0 is no ratio."""
+    return 0.0 if value is None else 1.0 / value
+
+
 def better(a: float, b: float, sense: int) -> bool:
     """Whether objective `a` is better than `b` by more than the tolerance."""
     return not agrees(a, b) and sense * a < sense * b
