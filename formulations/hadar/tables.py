@@ -9,7 +9,7 @@ when the checker accepts it.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import astuple, dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -263,22 +263,39 @@ def progress_units(shares: Sequence[Fraction], slots: int) -> tuple[list[int], i
     if target > FINEST:
         goal = 1 - CHECK_TOLERANCE
         multisets = Multisets.of([min(share, goal) for share in shares], slots)
-        for rounded in () if multisets is None else rounded_both_ways(shares, FINEST):
-            assert multisets is not None
-            weights = [min(step, FINEST) for step in rounded]
-            # the largest sum below the goal
-            short = Fraction(math.ceil(goal * multisets.unit) - 1, multisets.unit)
-            found = multisets.heaviest(
-                [(slots, short)],
-                weights,
-            )
-            if found is None or min(weights) == 0:
-                continue
-            least = found[0] + 1
-            return [min(step, least) for step in weights], least
+        if multisets is not None:
+            choices = ([min(step, FINEST) for step in rounded] for rounded in rounded_both_ways(shares, FINEST))
+            found = _told_apart(multisets, goal, slots, choices)
+            if found is not None:
+                return found
         steps = [math.ceil(Fraction(step * FINEST, target)) for step in steps]
         target = FINEST
     return [min(step, target) for step in steps], target
+
+
+def _told_apart(
+    multisets: Multisets, goal: Fraction, slots: int, choices: Iterable[Sequence[int]]
+) -> tuple[list[int], int] | None:
+    """Steps by which the multisets that reach a goal are more than all others.
+
+    Parameters
+    ----------
+    slots : no multiset has more numbers
+    choices : steps of the numbers, tried in turn
+
+    Returns
+    -------
+    The steps, and a target that just those reach;
+    None where no choice tells them apart.
+    """
+    # the largest sum below the goal
+    short = Fraction(math.ceil(goal * multisets.unit) - 1, multisets.unit)
+    for steps in choices:
+        found = multisets.heaviest([(slots, short)], steps) if min(steps) > 0 else None
+        if found is not None:
+            least = found[0] + 1
+            return [min(step, least) for step in steps], least
+    return None
 
 
 def small_units(step: Ints, target: int, slots: int, largest: int = 100_000) -> tuple[Ints, int]:
@@ -322,17 +339,11 @@ def _both_ways(step: Ints, target: int, slots: int) -> tuple[Ints, int] | None:
         return None
     multisets = Multisets.of([Fraction(int(s)) for s in step], slots)
     assert multisets is not None
+    shares = [Fraction(int(s), target) for s in step]
     for size in _MIXED:
-        for weights in rounded_both_ways([Fraction(int(s), target) for s in step], size):
-            found = multisets.heaviest(
-                [(slots, Fraction(target - 1))],
-                weights,
-            )
-            if found is None or min(weights) == 0:
-                continue
-            least = found[0] + 1
-            small = [min(weight, least) for weight in weights]
-            return np.array(small, dtype=np.int64), least
+        found = _told_apart(multisets, Fraction(target), slots, rounded_both_ways(shares, size))
+        if found is not None:
+            return np.array(found[0], dtype=np.int64), found[1]
     return None
 
 
