@@ -325,6 +325,11 @@ class GangPlacementInstance(Instance):
         """Whether what runs may be moved or ended."""
         return "moves" in self.objectives
 
+    @property
+    def may_leave(self) -> tuple[Running, ...]:
+        """What runs and may be moved or ended."""
+        return tuple(pod for pod in self.running if pod.movable) if self.with_moves else ()
+
     def depth(self, level: str | None) -> int:
         """How many labels name a domain of a level; 0, the whole cluster, where there is none."""
         if level is None:

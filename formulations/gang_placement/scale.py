@@ -167,10 +167,9 @@ def capacities(instance: GangPlacementInstance) -> tuple[tuple[int, ...], ...]:
     What is free, and what may be freed.
     """
     found = {node.id: list(node.gpus) for node in instance.nodes}
-    for pod in instance.running if instance.with_moves else ():
-        if pod.movable:
-            for device, part in pod.devices.items():
-                found[pod.node][int(device)] += part
+    for pod in instance.may_leave:
+        for device, part in pod.devices.items():
+            found[pod.node][int(device)] += part
     assert all(part <= WHOLE for parts in found.values() for part in parts)
     return tuple(tuple(parts) for parts in found.values())
 

@@ -187,7 +187,7 @@ class _ModelBuilder:
             for k, group in enumerate(gang.pods):
                 most = min(group.count, gang.per_node or group.count)
                 yield Item("pods", (gang.id, k), group, self._hosts(group, most))
-        for pod in self.instance.running if self.instance.with_moves else ():
+        for pod in self.instance.may_leave:
             if pod.migratable:
                 yield Item("moved", (pod.id,), pod.shape, self._hosts(pod.shape, 1))
 
@@ -230,12 +230,11 @@ class _ModelBuilder:
 
     def _running(self) -> None:
         """Who stays, 1 - ended - moved, and who may leave which node."""
-        for pod in self.instance.running if self.instance.with_moves else ():
-            if pod.movable:
-                stays = self.staying[pod.id] = Sums(constant=Fraction(1))
-                self.leaving[self.instance.node_index[pod.node]].append(pod)
-                if pod.preemptible:
-                    stays.add([(self.layout.variable("ended", pod.id), -1.0)])
+        for pod in self.instance.may_leave:
+            stays = self.staying[pod.id] = Sums(constant=Fraction(1))
+            self.leaving[self.instance.node_index[pod.node]].append(pod)
+            if pod.preemptible:
+                stays.add([(self.layout.variable("ended", pod.id), -1.0)])
 
     # -- rows of gangs -------------------------------------------------------------------------------------------
 

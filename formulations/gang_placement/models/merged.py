@@ -74,9 +74,8 @@ class Classes:
         found: dict[object, list[int]] = {}
         self.capacity = capacities(self.instance)
         self.leaving: dict[int, Counter[str]] = defaultdict(Counter)
-        for pod in self.instance.running if self.instance.with_moves else ():
-            if pod.movable:
-                self.leaving[self.instance.node_index[pod.node]].update(pod.request)
+        for pod in self.instance.may_leave:
+            self.leaving[self.instance.node_index[pod.node]].update(pod.request)
         for n, node in enumerate(self.instance.nodes):
             free = tuple(sorted((name, self.free(n, name)) for name in {*node.free, *self.leaving[n]}))
             key = (node.domain, tuple(sorted(self.capacity[n])), node.gpu_model, node.labels, free)

@@ -141,11 +141,12 @@ def _measure(instance: GangPlacementInstance, layout: Layout, found: dict[str, C
     if "fits" not in layout.variables:
         return
     leaves = {*found["ended"], *(str(key[0]) for key in found["moved"] if isinstance(key, tuple))}
+    may_leave = instance.may_leave
     for n, node in enumerate(instance.nodes):
         left = list(capacities(instance)[n])
         resources = dict(node.free)
-        for pod in instance.running if instance.with_moves else ():
-            if pod.node == node.id and pod.movable:
+        for pod in may_leave:
+            if pod.node == node.id:
                 _stays_or_leaves(left, resources, pod.devices, pod.request, stays=pod.id not in leaves)
         left = [part - found["used"][node.id, d] for d, part in enumerate(left)]
         for key, count in [*found["pods"].items(), *found["moved"].items()]:
