@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from functools import cached_property
-from typing import Annotated, ClassVar, Literal, Self
+from typing import Annotated, ClassVar, Literal, NamedTuple, Self
 
 from pydantic import FailFast, Field, model_validator
 
@@ -148,6 +149,15 @@ class Queue(Part):
             if name not in self.quota:
                 raise ValueError(f'borrow.{name}: the quota does not name "{name}"')
         return self
+
+
+class Limit(NamedTuple):
+    """Gangs of `queues` use at most `most` of a resource: those of one queue, or of a whole `cohort`."""
+
+    cohort: str | None
+    queues: tuple[str, ...]
+    resource: str
+    most: int
 
 
 class Shape(Part):
@@ -329,6 +339,22 @@ class GangPlacementInstance(Instance):
     def may_leave(self) -> tuple[Running, ...]:
         """What runs and may be moved or ended."""
         return tuple(pod for pod in self.running if pod.movable) if self.with_moves else ()
+
+    def limits(self) -> Iterator[Limit]:
+        """What queues may use, with what they borrow, and cohorts."""
+        cohorts: dict[str, list[Queue]] = defaultdict(list)
+        for queue in self.queues:
+            if queue.cohort is not None:
+                cohorts[queue.cohort].append(queue)
+            for resource, amount in queue.quota.items():
+                if queue.cohort is None or resource in queue.borrow:
+                    most = amount + (queue.borrow[resource] if queue.cohort is not None else 0)
+                    yield Limit(None, (queue.id,), resource, most)
+        for cohort, members in cohorts.items():
+            ids = tuple(member.id for member in members)
+            for resource in members[0].quota:
+                if all(resource in member.quota for member in members):
+                    yield Limit(cohort, ids, resource, sum(member.quota[resource] for member in members))
 
     def depth(self, level: str | None) -> int:
         """How many labels name a domain of a level; 0, the whole cluster, where there is none."""

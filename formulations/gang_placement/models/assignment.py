@@ -399,21 +399,11 @@ class _ModelBuilder:
         return found
 
     def _queues(self) -> None:
-        cohorts = defaultdict(list)
-        for queue in self.instance.queues:
-            if queue.cohort is not None:
-                cohorts[queue.cohort].append(queue)
-            for resource, amount in queue.quota.items():
-                terms = self._use(queue.id, resource)
-                if terms and (queue.cohort is None or resource in queue.borrow):
-                    most = amount + (queue.borrow[resource] if queue.cohort is not None else 0)
-                    self.layout.row("queue", (queue.id, resource), terms, "<=", most)
-        for cohort, members in cohorts.items():
-            for resource in set.intersection(*(set(member.quota) for member in members)):
-                terms = [term for member in members for term in self._use(member.id, resource)]
-                if terms:
-                    most = sum(member.quota[resource] for member in members)
-                    self.layout.row("cohort", (cohort, resource), terms, "<=", most)
+        for limit in self.instance.limits():
+            terms = [term for queue in limit.queues for term in self._use(queue, limit.resource)]
+            family, who = ("queue", limit.queues[0]) if limit.cohort is None else ("cohort", limit.cohort)
+            if terms:
+                self.layout.row(family, (who, limit.resource), terms, "<=", limit.most)
 
     # -- objective -----------------------------------------------------------------------------------------------
 

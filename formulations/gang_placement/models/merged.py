@@ -279,29 +279,16 @@ class Merged:
         return self.layout.rows[family][-1]
 
     def _queues(self) -> None:
-        cohorts: dict[str, list[int]] = defaultdict(list)
-        queues = self.instance.queues
-        for q, queue in enumerate(queues):
-            if queue.cohort is not None:
-                cohorts[queue.cohort].append(q)
-            for resource, amount in queue.quota.items():
-                if queue.cohort is None or resource in queue.borrow:
-                    most = amount + (queue.borrow.get(resource, 0) if queue.cohort is not None else 0)
-                    self._limit((queue.id, resource), [queue.id], resource, most)
-        for cohort, members in cohorts.items():
-            for resource in set.intersection(*(set(queues[q].quota) for q in members)):
-                most = sum(queues[q].quota[resource] for q in members)
-                self._limit(("cohort", cohort, resource), [queues[q].id for q in members], resource, most)
-
-    def _limit(self, key: Sequence[str], members: Sequence[str], resource: str, most: int) -> None:
-        terms: list[Term] = []
-        for (g, _, k), (variable, count) in self.pods.items():
-            group = self.instance.gangs[g].pods[k]
-            amount = group.gpu if resource == "gpu" else group.request.get(resource, 0)
-            if self.instance.gangs[g].queue in members and amount:
-                terms.append((variable, count * amount))
-        if terms:
-            self.layout.row("queue", key, terms, "<=", most)
+        for limit in self.instance.limits():
+            terms: list[Term] = []
+            for (g, _, k), (variable, count) in self.pods.items():
+                group = self.instance.gangs[g].pods[k]
+                amount = group.gpu if limit.resource == "gpu" else group.request.get(limit.resource, 0)
+                if self.instance.gangs[g].queue in limit.queues and amount:
+                    terms.append((variable, count * amount))
+            key = (limit.queues[0],) if limit.cohort is None else ("cohort", limit.cohort)
+            if terms:
+                self.layout.row("queue", (*key, limit.resource), terms, "<=", limit.most)
 
     def _objective(self) -> None:
         for at, entry in enumerate(self.entries):
