@@ -98,7 +98,7 @@ class Sheet:
         tries = (shown(WIDE, LABEL), shown(10, LABEL), shown(10, NARROW_LABEL))
         fits = (text for text in tries if max(map(len, text.splitlines())) <= width)
         lines = [self.title, next(fits, "") or shown(10, NARROW_LABEL, width)]
-        for line in self.below(page=False):
+        for line in filter(None, (self.legend(page=False), *self.notes)):
             lines += textwrap.wrap(
                 line, min(NARROW, width), initial_indent="  ", subsequent_indent="  ", break_on_hyphens=False
             )
@@ -119,11 +119,11 @@ class Sheet:
         cells = [[row[i] for i in kept] for row in self.rows]
         return [one.shown(page=True) for one in shown], cells, right, [one.meaning for one in shown]
 
-    def below(self, page: bool) -> list[str]:
-        """The sentences under it: what its columns mean, then the notes."""
+    def legend(self, page: bool) -> str:
+        """What its columns mean; empty where none says."""
         told = [self.columns[i] for i in self._kept(page)]
-        legend = "; ".join(f"{column.shown(page)}: {column.meaning}" for column in told if column.meaning)
-        return [line for line in (legend and f"{legend}.", *self.notes) if line]
+        words = "; ".join(f"{column.shown(page)}: {column.meaning}" for column in told if column.meaning)
+        return f"{words}." if words else ""
 
 
 def _folded(row: Sequence[str], columns: Sequence[Column], kept: Sequence[int], width: int) -> list[str]:
