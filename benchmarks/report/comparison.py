@@ -48,13 +48,12 @@ def _methods_table(found: Comparison) -> str:
 def _summary(found: Comparison) -> str:
     """The optimum or the bound, in minutes or hours where a slot has seconds, and what is left to gain at most."""
     bound = found.agreement.bound
-    inside = [row for row in found.rows if row.objective and not row.outside_model]
+    inside = [(row.objective, row.method.shown) for row in found.rows if row.objective and not row.outside_model]
+    ranked = sorted(inside, key=lambda one: found.problem.sense * one[0])
     gains = []
-    if bound is not None and inside:
-        ranked = sorted(inside, key=lambda row: found.problem.sense * (row.objective or 0.0))
-        for row in (ranked[0], *ranked[1:][-1:]):
-            away = abs(1 - bound / row.objective) if row.objective else 0.0
-            gains.append(f"{100 * away:.3g}% beyond {row.method.shown}")
+    if bound is not None:
+        for value, name in ranked[:1] + ranked[1:][-1:]:
+            gains.append(f"{100 * abs(1 - bound / value):.3g}% beyond {name}")
     told = [_known(found) + _hours(found, bound), f"left to gain: at most {', '.join(gains)}" if gains else ""]
     return "\n".join(line for line in told if line)
 
