@@ -66,9 +66,9 @@ class Classes:
     """
 
     instance: GangPlacementInstance
-    nodes: list[list[int]] = field(default_factory=list)
-    kinds: dict[Shape, int] = field(default_factory=dict)
-    room: list[list[int]] = field(default_factory=list)
+    nodes: list[list[int]] = field(init=False)
+    kinds: dict[Shape, int] = field(init=False, default_factory=dict)
+    room: list[list[int]] = field(init=False)
 
     def __post_init__(self) -> None:
         found: dict[object, list[int]] = {}
