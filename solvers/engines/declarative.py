@@ -188,7 +188,7 @@ class ModelSearch:
 
 def run_engine(search: ModelSearch, solver: Engine, options: SolveOptions) -> tuple[EngineAnswer | None, Termination]:
     """Run one engine until its answer stands: the answer, or None where a limit came first, and why it ended."""
-    for attempt in range(ATTEMPTS):
+    for _ in range(ATTEMPTS):
         if options.deadline.passed:
             return None, Termination.TIME_LIMIT
         answer = solver.solve(search.model, options)
@@ -206,7 +206,7 @@ def run_engine(search: ModelSearch, solver: Engine, options: SolveOptions) -> tu
             return answer, answer.termination
         if not (answer.claimed or answer.status is Status.OPTIMAL or answer.termination is Termination.GAP_LIMIT):
             return answer, answer.termination
-        after = _after_broken_row(search, solver, broken, options, answer, attempt)
+        after = _after_broken_row(search, solver, broken, options, answer)
         if after is None:
             return replace(answer, claimed=False), Termination.FAILED
         options = after
@@ -283,7 +283,7 @@ def refute_bound(
 
 
 def _after_broken_row(
-    search: ModelSearch, solver: Engine, broken: BrokenRow, options: SolveOptions, answer: EngineAnswer, attempt: int
+    search: ModelSearch, solver: Engine, broken: BrokenRow, options: SolveOptions, answer: EngineAnswer
 ) -> SolveOptions | None:
     """Make the next attempt differ: the point cut off, or a tighter tolerance; None where doubt is left."""
     if add_no_good_cut(search.model, broken, search.cuts):
