@@ -30,41 +30,32 @@ _Whole = Annotated[int, Field(ge=0)]
 
 @dataclass(frozen=True)
 class Record:
-    """One run of one method on one instance.
+    """One run of one method on one instance."""
 
-    Attributes
-    ----------
-    problem, method : their ids
-    settings, seed : of the method
-    instance_name, instance_hash : the instance's identity (a run keeps it as ``instances/<hash>.json``)
-    suite, batch : where it belongs in a run of suites; `batch` is the group's name in tables
-    position : its place in the run's plan; tables are in this order, whatever finished first
-    key : identifies the work in a store, see :func:`~schedgap.benchmarks.sweep.store.row_key`
-    limits, versions : what else its result depends on
-    result : what the method returned; status ERROR where `error` tells why there is nothing
-    payload : what else it gave, as JSON
-    seconds : wall-clock time of the whole item
-    error, disagreement : what went wrong, and whether parts contradicted each other
-    worker, finished : process id, and seconds since the epoch
-    """
-
+    # problem, method: their ids
     problem: Line
     method: Line
+    # settings, seed: of the method
     settings: Mapping[str, Any] = field(default_factory=dict)
     seed: _Whole = 0
+    # instance_name, instance_hash: the instance's identity (a run keeps it as ``instances/<hash>.json``)
     instance_name: Line = ""
     instance_hash: Annotated[str, Field(pattern=r"^([0-9a-f]{64})?$")] = ""
+    # suite, batch: where it belongs in a run of suites; `batch` is the group's name in tables
     suite: Line = ""
     batch: Line = ""
-    position: _Whole = 0
-    key: Line = ""
+    position: _Whole = 0  # its place in the run's plan; tables are in this order, whatever finished first
+    key: Line = ""  # identifies the work in a store, see :func:`~schedgap.benchmarks.sweep.store.row_key`
+    # limits, versions: what else its result depends on
     limits: Mapping[str, Any] = field(default_factory=dict)
     versions: Mapping[str, Any] = field(default_factory=dict)
-    result: Result = NOTHING
-    payload: Any = None
-    seconds: Moment | None = None
+    result: Result = NOTHING  # what the method returned; status ERROR where `error` tells why there is nothing
+    payload: Any = None  # what else it gave, as JSON
+    seconds: Moment | None = None  # wall-clock time of the whole item
+    # error, disagreement: what went wrong, and whether parts contradicted each other
     error: str = ""
     disagreement: bool = False
+    # worker, finished: process id, and seconds since the epoch
     worker: _Whole = 0
     finished: Moment = field(default_factory=time.time)
 

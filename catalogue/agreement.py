@@ -30,40 +30,25 @@ REJECTED = "rejected"
 
 @dataclass(frozen=True)
 class Answer:
-    """One method's answer to an instance, as far as it concerns the others.
+    """One method's answer to an instance, as far as it concerns the others."""
 
-    Attributes
-    ----------
-    label : who answered, for messages
-    status, objective, bound : as in :class:`~schedgap.solvers.result.Result`
-    exact : an exact method; only its "infeasible" or "unbounded" counts as a proof
-    outside_model : its schedule is not a schedule of the problem; it takes no part in any comparison
-    """
-
-    label: str
+    label: str  # who answered, for messages
+    # status, objective, bound: as in :class:`~schedgap.solvers.result.Result`
     status: Status
     objective: float | None
     bound: float | None
-    exact: bool = False
-    outside_model: bool = False
+    exact: bool = False  # an exact method; only its "infeasible" or "unbounded" counts as a proof
+    outside_model: bool = False  # its schedule is not a schedule of the problem; it takes no part in any comparison
 
 
 @dataclass(frozen=True)
 class Agreement:
-    """What is proven about one instance.
+    """What is proven about one instance."""
 
-    Attributes
-    ----------
-    optimum : the proven optimum, or None
-    bound : the best proven bound on the optimum (the optimum itself where it is known), or None
-    infeasible : somebody proved that there is no solution
-    contradictions : one line for each pair of answers that cannot both be true
-    """
-
-    optimum: float | None
-    bound: float | None
-    infeasible: bool
-    contradictions: tuple[str, ...]
+    optimum: float | None  # the proven optimum, or None
+    bound: float | None  # the best proven bound on the optimum (the optimum itself where it is known), or None
+    infeasible: bool  # somebody proved that there is no solution
+    contradictions: tuple[str, ...]  # one line for each pair of answers that cannot both be true
 
     def ratio(self, objective: float | None, sense: int) -> tuple[float | None, str]:
         """The ratio of `objective` and what it is to: "optimum", "bound", or "" where nothing is known."""

@@ -93,19 +93,14 @@ class Batch:
 
 @dataclass(frozen=True)
 class Importer:
-    """A format that instances of one problem can be made from.
+    """A format that instances of one problem can be made from."""
 
-    Attributes
-    ----------
-    id, title : its name after ``schedgap import``, and one line
-    function : ``f(files, [throughputs=path,] **options) -> (Instance, messages)``
-    throughputs : whether it takes a file of measured rates
-    """
-
+    # id, title: its name after ``schedgap import``, and one line
     id: str
     title: str
+    # ``f(files, [throughputs=path,] **options) -> (Instance, messages)``
     function: Callable[..., tuple[Instance, list[str]]]
-    throughputs: bool = False
+    throughputs: bool = False  # whether it takes a file of measured rates
 
     @property
     def options(self) -> Mapping[str, Option]:

@@ -21,37 +21,23 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class SearchLimits:
-    """When HiGHS's search stops, and what it may leave out.
+    """When HiGHS's search stops, and what it may leave out."""
 
-    Attributes
-    ----------
-    nodes : of branch and bound
-    deadline, seconds : whichever comes first
-    seed : random seed
-    tolerance : of integers and rows
-    """
-
-    nodes: int
+    nodes: int  # of branch and bound
+    # deadline, seconds: whichever comes first
     deadline: Deadline = NO_DEADLINE
     seconds: float = INFINITY
-    seed: int = 0
-    tolerance: float = 1e-9
+    seed: int = 0  # random seed
+    tolerance: float = 1e-9  # of integers and rows
 
 
 @dataclass(frozen=True)
 class IntegerAnswer:
-    """How a search ended.
+    """How a search ended."""
 
-    Attributes
-    ----------
-    x : (columns,) the best point found, or None
-    bound : a lower bound on the optimum, or None; of no meaning where there is no point at all
-    complete : `x` is optimal, or there is no point where it is None
-    """
-
-    x: Floats | None
-    bound: float | None
-    complete: bool
+    x: Floats | None  # (columns,) the best point found, or None
+    bound: float | None  # a lower bound on the optimum, or None; of no meaning where there is no point at all
+    complete: bool  # `x` is optimal, or there is no point where it is None
 
 
 class IntegerProgram(LinearProgram):
@@ -185,18 +171,12 @@ class Column:
 
 @dataclass(frozen=True)
 class Priced:
-    """What pricing found at some row duals.
+    """What pricing found at some row duals."""
 
-    Attributes
-    ----------
-    best : (G,) for each group the best ``weight * c_s - duals a_s`` over all its columns, or an optimistic
-        estimate of it (no smaller when maximising, no larger when minimising); -inf (inf) for a group that has
-        no column
-    columns : columns worth adding; each is added only if it improves on the master's own duals
-    """
-
+    # (G,) for each group the best ``weight * c_s - duals a_s`` over all its columns, or an optimistic estimate of it
+    # (no smaller when maximising, no larger when minimising); -inf (inf) for a group that has no column
     best: Floats
-    columns: Sequence[Column]
+    columns: Sequence[Column]  # columns worth adding; each is added only if it improves on the master's own duals
 
 
 Pricing = Callable[[Floats, float], Priced]
@@ -215,54 +195,35 @@ class GenerationStatus(StrEnum):
 
 @dataclass(frozen=True)
 class Generated:
-    """The state at the end of a generation.
+    """The state at the end of a generation."""
 
-    Attributes
-    ----------
-    status : why it stopped
-    bound : the best valid bound on the master over all columns (upper when maximising); None where no pricing
-        was finished, and for an infeasible master
-    value : the objective of the restricted master, None where it is infeasible
-    duals : (I,) row duals that gave `bound`
-    payoffs : (G,) the groups' best values at `duals`, at least 0 for groups with ``<= 1``
-    columns : of the restricted master
-    weights : (columns,) the restricted master's y
-    master_duals, master_payoffs : the restricted master's own optimal duals of rows and groups
-    iterations : pricings
-    history : (value, bound) after every pricing; value None while looking for feasibility
-    """
-
-    status: GenerationStatus
+    status: GenerationStatus  # why it stopped
+    # the best valid bound on the master over all columns (upper when maximising); None where no pricing was finished,
+    # and for an infeasible master
     bound: float | None
-    value: float | None
-    duals: Floats
-    payoffs: Floats
-    columns: tuple[Column, ...]
-    weights: Floats
+    value: float | None  # the objective of the restricted master, None where it is infeasible
+    duals: Floats  # (I,) row duals that gave `bound`
+    payoffs: Floats  # (G,) the groups' best values at `duals`, at least 0 for groups with ``<= 1``
+    columns: tuple[Column, ...]  # of the restricted master
+    weights: Floats  # (columns,) the restricted master's y
+    # master_duals, master_payoffs: the restricted master's own optimal duals of rows and groups
     master_duals: Floats
     master_payoffs: Floats
-    iterations: int
+    iterations: int  # pricings
+    # (value, bound) after every pricing; value None while looking for feasibility
     history: tuple[tuple[float | None, float], ...] = ()
 
 
 @dataclass(frozen=True)
 class GenerationLimits:
-    """When to stop.
+    """When to stop."""
 
-    Attributes
-    ----------
-    deadline : wall clock
-    iterations : most pricings
-    tolerance : converged when |bound - value| <= tolerance * max(1, |value|)
-    cutoff : stop as soon as the bound is no better than this (a node that cannot beat the incumbent)
-    smoothing : alpha in [0, 1): price at alpha * best duals so far + (1 - alpha) * master duals
-    """
-
-    deadline: Deadline = field(default_factory=Deadline)
-    iterations: int = 100_000
-    tolerance: float = 1e-9
+    deadline: Deadline = field(default_factory=Deadline)  # wall clock
+    iterations: int = 100_000  # most pricings
+    tolerance: float = 1e-9  # converged when |bound - value| <= tolerance * max(1, |value|)
+    # stop as soon as the bound is no better than this (a node that cannot beat the incumbent)
     cutoff: float | None = None
-    smoothing: float = 0.5
+    smoothing: float = 0.5  # alpha in [0, 1): price at alpha * best duals so far + (1 - alpha) * master duals
 
 
 class Master:

@@ -35,18 +35,11 @@ _WITHOUT_OPTIMUM = ("kInfeasible", "kUnbounded", "kUnboundedOrInfeasible", "kTim
 
 @dataclass(frozen=True)
 class Optimum:
-    """An optimal solution.
+    """An optimal solution."""
 
-    Attributes
-    ----------
-    value : cost x
-    x : (columns,)
-    duals : (rows,) what the value rises by for each unit that the row's active side rises by
-    """
-
-    value: float
-    x: Floats
-    duals: Floats
+    value: float  # cost x
+    x: Floats  # (columns,)
+    duals: Floats  # (rows,) what the value rises by for each unit that the row's active side rises by
 
 
 class LinearProgram:

@@ -44,29 +44,17 @@ PATIENCE = 200
 
 @dataclass(frozen=True)
 class StepOutcome:
-    """What one step came to.
+    """What one step came to."""
 
-    Attributes
-    ----------
-    better : the present solution was replaced by a better one
-    complete : nothing better is left in this neighbourhood
-    """
-
-    better: bool
-    complete: bool
+    better: bool  # the present solution was replaced by a better one
+    complete: bool  # nothing better is left in this neighbourhood
 
 
 class Neighbourhoods(ABC):
-    """The neighbourhoods of one problem; keeps the present solution and proposes better ones to the incumbent.
+    """The neighbourhoods of one problem; keeps the present solution and proposes better ones to the incumbent."""
 
-    Attributes
-    ----------
-    kinds : the ways to choose what is freed
-    parts : how many there are to be freed: jobs, or whatever a solution consists of
-    """
-
-    kinds: tuple[str, ...]
-    parts: int
+    kinds: tuple[str, ...]  # the ways to choose what is freed
+    parts: int  # how many there are to be freed: jobs, or whatever a solution consists of
 
     @abstractmethod
     def freed(self, kind: str, size: int, rng: np.random.Generator) -> Collection[int]:
@@ -100,16 +88,10 @@ class _Kind:
 
 @dataclass
 class NeighbourhoodSearch:
-    """The search, from the present solution of `neighbourhoods` on; with a work limit it repeats itself for a seed.
+    """The search, from the present solution of `neighbourhoods` on; with a work limit it repeats itself for a seed."""
 
-    Attributes
-    ----------
-    neighbourhoods : of the problem
-    incumbent : receives what is found, counts the work, and says when to end
-    """
-
-    neighbourhoods: Neighbourhoods
-    incumbent: Incumbent
+    neighbourhoods: Neighbourhoods  # of the problem
+    incumbent: Incumbent  # receives what is found, counts the work, and says when to end
     _kinds: dict[str, _Kind] = field(default_factory=dict)
     _steps: int = 0
     _idle: int = 0
@@ -267,20 +249,12 @@ SUM_AGAIN = 64
 
 @dataclass
 class Choice(Generic[Item]):
-    """The item of each group, None for a group without one.
+    """The item of each group, None for a group without one."""
 
-    Attributes
-    ----------
-    items : by group
-    load : what they use together, in the problem's own form
-    missing : groups that must have an item and have none
-    worth : of all items
-    """
-
-    items: list[Item | None]
-    load: Load
-    missing: int
-    worth: float
+    items: list[Item | None]  # by group
+    load: Load  # what they use together, in the problem's own form
+    missing: int  # groups that must have an item and have none
+    worth: float  # of all items
 
     def better_than(self, other: Choice[Item]) -> bool:
         """Fewer groups are missing, or as many and it is worth more."""

@@ -18,19 +18,13 @@ LONGEST = 10
 
 @dataclass(frozen=True)
 class Clash:
-    """A start for which a server had too few free GPUs.
+    """A start for which a server had too few free GPUs."""
 
-    Attributes
-    ----------
-    slot, server : when and where
-    missing : GPUs that were not free
-    jobs : ids: the job that started, then those that held GPUs of the server
-    """
-
+    # slot, server: when and where
     slot: int
     server: str
-    missing: int
-    jobs: tuple[str, ...]
+    missing: int  # GPUs that were not free
+    jobs: tuple[str, ...]  # ids: the job that started, then those that held GPUs of the server
 
 
 @dataclass(frozen=True)
@@ -57,72 +51,50 @@ def steps(begin: Floats, end: Floats, amount: Floats, moments: Floats | None = N
 
 @dataclass(frozen=True)
 class Share:
-    """Load and peak demand of one type or tenant.
+    """Load and peak demand of one type or tenant."""
 
-    Attributes
-    ----------
-    name, jobs : whose, and how many jobs
-    capacity : GPUs
-    load : offered load
-    peak : most GPUs wanted at once
-    wait : mean seconds, None without a record
-    """
-
+    # name, jobs: whose, and how many jobs
     name: str
     jobs: int
-    capacity: int
-    load: float
-    peak: float
-    wait: float | None
+    capacity: int  # GPUs
+    load: float  # offered load
+    peak: float  # most GPUs wanted at once
+    wait: float | None  # mean seconds, None without a record
 
 
 @dataclass(frozen=True)
 class Idle:
-    """A job that waited while enough GPUs were idle.
-
-    Attributes
-    ----------
-    waited : seconds in all
-    idle : of these with enough idle GPUs, from when it was eligible
-    held : seconds until it was eligible: it waited for other jobs, or for a time that it named
-    """
+    """A job that waited while enough GPUs were idle."""
 
     id: str
     gpus: int
-    waited: float
-    idle: float
-    held: float = 0.0
+    waited: float  # seconds in all
+    idle: float  # of these with enough idle GPUs, from when it was eligible
+    held: float = 0.0  # seconds until it was eligible: it waited for other jobs, or for a time that it named
 
 
 @dataclass(frozen=True)
 class Load:
-    """Figures of a log that need no scheduler; times in seconds, GPU time in GPU seconds.
+    """Figures of a log that need no scheduler; times in seconds, GPU time in GPU seconds."""
 
-    Attributes
-    ----------
-    jobs, capacity, span : how many, GPUs, and seconds from the first submission to the last
-    offered : GPU time over capacity and span; None where all were submitted at once
-    demand, busy : GPUs wanted if every job started when it was submitted; GPUs that really ran jobs, None without
-    queued, idle_queued, full_queued : GPU time of waiting; GPU time idle though a waiting job would have fitted;
-        GPU time of waiting while too few GPUs were idle
-    utilisation : busy GPU time over capacity and the time from the first submission to the last end
-    kinds, tenants : by type and by tenant
-    waited : the jobs that waited longest while enough GPUs were idle
-    """
-
+    # jobs, capacity, span: how many, GPUs, and seconds from the first submission to the last
     jobs: int
     capacity: int
     span: float
-    offered: float | None
+    offered: float | None  # GPU time over capacity and span; None where all were submitted at once
+    # demand, busy: GPUs wanted if every job started when it was submitted; GPUs that really ran jobs, None without
     demand: Steps
     busy: Steps | None
+    # queued, idle_queued, full_queued: GPU time of waiting; GPU time idle though a waiting job would have fitted; GPU
+    # time of waiting while too few GPUs were idle
     queued: float | None
     idle_queued: float | None
     full_queued: float | None
-    utilisation: float | None
+    utilisation: float | None  # busy GPU time over capacity and the time from the first submission to the last end
+    # kinds, tenants: by type and by tenant
     kinds: tuple[Share, ...]
     tenants: tuple[Share, ...]
-    waited: tuple[Idle, ...]
+    waited: tuple[Idle, ...]  # the jobs that waited longest while enough GPUs were idle
 
 
 def load_of(

@@ -17,20 +17,12 @@ from schedgap.formulations.common.instance import LARGEST_COUNT
 
 @dataclass(frozen=True)
 class Rebuilt:
-    """The recorded schedule.
+    """The recorded schedule."""
 
-    Attributes
-    ----------
-    starts : first slot of each job
-    gpus : server and index of each GPU of each job
-    held : GPUs of each job on each server
-    clashes : where it cannot be a schedule of this cluster
-    """
-
-    starts: Mapping[str, int]
-    gpus: Mapping[str, Sequence[Sequence[object]]]
-    held: Mapping[str, Mapping[str, int]]
-    clashes: tuple[Clash, ...]
+    starts: Mapping[str, int]  # first slot of each job
+    gpus: Mapping[str, Sequence[Sequence[object]]]  # server and index of each GPU of each job
+    held: Mapping[str, Mapping[str, int]]  # GPUs of each job on each server
+    clashes: tuple[Clash, ...]  # where it cannot be a schedule of this cluster
 
 
 _CLOSE = 1e-6

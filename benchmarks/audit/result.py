@@ -22,51 +22,30 @@ RECORDED = "recorded"
 
 @dataclass(frozen=True)
 class Row:
-    """One schedule of the same jobs.
+    """One schedule of the same jobs."""
 
-    Attributes
-    ----------
-    name : "recorded", a method's id, or the user's scheduler
-    status : as of ``solve``; "recorded", "infeasible" or "not run"
-    objective : mean JCT in seconds, or the problem's own objective; None where there is no figure
-    scores : None where the schedule has no start and end of each job
-    reason : why there is no figure, or what is special about it
-    seconds : that it took
-    solution : None where there is none
-    times : seconds of submission, start and end of each job; where there are scores
-    """
-
-    name: str
-    status: str
-    objective: float | None = None
-    scores: Scores | None = None
-    reason: str = ""
-    seconds: float | None = None
-    solution: Solution | None = None
-    times: Times | None = None
+    name: str  # "recorded", a method's id, or the user's scheduler
+    status: str  # as of ``solve``; "recorded", "infeasible" or "not run"
+    objective: float | None = None  # mean JCT in seconds, or the problem's own objective; None where there is no figure
+    scores: Scores | None = None  # None where the schedule has no start and end of each job
+    reason: str = ""  # why there is no figure, or what is special about it
+    seconds: float | None = None  # that it took
+    solution: Solution | None = None  # None where there is none
+    times: Times | None = None  # seconds of submission, start and end of each job; where there are scores
 
 
 @dataclass(frozen=True)
 class Side:
-    """All schedules on one cluster.
+    """All schedules on one cluster."""
 
-    Attributes
-    ----------
-    capacity, what : GPUs, and how they are called: "as listed", "8 GPUs more"
-    servers : those of the schedules
-    rows : the record first, where there is one
-    bound : certified, in the unit of the objective
-    minimises : the objective is better the smaller it is
-    jobs : ids, in the order of the rows' times
-    """
-
+    # capacity, what: GPUs, and how they are called: "as listed", "8 GPUs more"
     capacity: int
     what: str
-    servers: tuple[TraceServer, ...]
-    rows: tuple[Row, ...] = ()
-    bound: float | None = None
-    minimises: bool = True
-    jobs: tuple[str, ...] = ()
+    servers: tuple[TraceServer, ...]  # those of the schedules
+    rows: tuple[Row, ...] = ()  # the record first, where there is one
+    bound: float | None = None  # certified, in the unit of the objective
+    minimises: bool = True  # the objective is better the smaller it is
+    jobs: tuple[str, ...] = ()  # ids, in the order of the rows' times
 
     @property
     def recorded(self) -> Row | None:
@@ -83,36 +62,24 @@ class Side:
 
 @dataclass(frozen=True)
 class Audit:
-    """A log audited.
+    """A log audited."""
 
-    Attributes
-    ----------
-    name, problem, unit, minimises : of what, the problem its schedules are of, and its objective
-    left_out : how many jobs of the log do not count, and why
-    load : figures of the log alone
-    sides : the cluster as it is, then as it might be
-    clashes : where the record needs more than the cluster has
-    notes : what was relaxed or assumed
-    work, slot_length : mean seconds that a job ran, and of a slot of the record
-    timed : the objective is a mean JCT in seconds
-    chosen : these are jobs of one tenant or window: others held GPUs, too
-    running : jobs that had not ended when the log was written: they are left out, and held GPUs, too
-    """
-
+    # name, problem, unit, minimises: of what, the problem its schedules are of, and its objective
     name: str
     problem: str
     unit: str
     minimises: bool
-    left_out: dict[str, int]
-    load: Load
-    sides: tuple[Side, ...]
-    clashes: tuple[Clash, ...] = ()
-    notes: tuple[str, ...] = ()
+    left_out: dict[str, int]  # how many jobs of the log do not count, and why
+    load: Load  # figures of the log alone
+    sides: tuple[Side, ...]  # the cluster as it is, then as it might be
+    clashes: tuple[Clash, ...] = ()  # where the record needs more than the cluster has
+    notes: tuple[str, ...] = ()  # what was relaxed or assumed
+    # work, slot_length: mean seconds that a job ran, and of a slot of the record
     work: float = 0.0
     slot_length: float = 1.0
-    timed: bool = True
-    chosen: bool = False
-    running: int = 0
+    timed: bool = True  # the objective is a mean JCT in seconds
+    chosen: bool = False  # these are jobs of one tenant or window: others held GPUs, too
+    running: int = 0  # jobs that had not ended when the log was written: they are left out, and held GPUs, too
 
     @property
     def verdict(self) -> str:

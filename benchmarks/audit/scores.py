@@ -35,26 +35,18 @@ def spread(values: Floats) -> Spread:
 
 @dataclass(frozen=True)
 class Scores:
-    """Of one schedule; seconds.
+    """Of one schedule; seconds."""
 
-    Attributes
-    ----------
-    jct, wait : end less submission, start less submission
-    slowdown : bounded: max(1, JCT / max(duration, 10 s))
-    utilisation : busy GPU time over that of all GPUs from the first submission to the last end
-    fairness : mean finish-time fairness: JCT over the JCT alone on 1/n of the cluster, n jobs being present on average
-        in the record (or, without one, in this schedule)
-    tenants : the same by tenant, where there are several
-    jain : Jain's index of the tenants' mean slowdowns: 1 is equal; None where there is one tenant
-    """
-
+    # jct, wait: end less submission, start less submission
     jct: Spread
     wait: Spread
-    slowdown: Spread
-    utilisation: float
+    slowdown: Spread  # bounded: max(1, JCT / max(duration, 10 s))
+    utilisation: float  # busy GPU time over that of all GPUs from the first submission to the last end
+    # mean finish-time fairness: JCT over the JCT alone on 1/n of the cluster, n jobs being present on average in the
+    # record (or, without one, in this schedule)
     fairness: float
-    tenants: Mapping[str, float]
-    jain: float | None
+    tenants: Mapping[str, float]  # the same by tenant, where there are several
+    jain: float | None  # Jain's index of the tenants' mean slowdowns: 1 is equal; None where there is one tenant
 
     def to_dict(self) -> dict[str, Json]:
         """JSON-compatible form."""

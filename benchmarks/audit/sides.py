@@ -35,18 +35,12 @@ from schedgap.solvers.result import Deadline, SolveOptions
 
 @dataclass(frozen=True)
 class _Form:
-    """How the record of a log is a schedule of a problem.
+    """How the record of a log is a schedule of a problem."""
 
-    Attributes
-    ----------
-    instance : ``f(name, jobs, servers, slot_length)``
-    record : ``f(jobs, servers, slot_length)``, the schedule rebuilt and its clashes; None where the log says too little
-    times : ``f(instance, solution, completion)``, seconds of submission, start and end
-    """
-
-    instance: Callable[..., Any]
+    instance: Callable[..., Any]  # ``f(name, jobs, servers, slot_length)``
+    # ``f(jobs, servers, slot_length)``, the schedule rebuilt and its clashes; None where the log says too little
     record: Callable[..., tuple[Solution, tuple[Clash, ...]] | None]
-    times: Callable[..., Times | None]
+    times: Callable[..., Times | None]  # ``f(instance, solution, completion)``, seconds of submission, start and end
 
 
 _FORMS = {

@@ -48,19 +48,13 @@ class Field:
 
 @dataclass(frozen=True)
 class Group:
-    """A list, or an object whose keys are ids, in one instance.
+    """A list, or an object whose keys are ids, in one instance."""
 
-    Attributes
-    ----------
-    path, pattern : as of a :class:`Field`
-    least : how many entries it must have
-    keyed : an object, not a list
-    """
-
+    # path, pattern: as of a :class:`Field`
     path: Path
     pattern: str
-    least: int
-    keyed: bool
+    least: int  # how many entries it must have
+    keyed: bool  # an object, not a list
 
 
 def fields_of(schema: Mapping[str, Json], data: Json) -> list[Field]:
@@ -238,24 +232,15 @@ MOST = 12
 
 @dataclass(frozen=True)
 class Limits:
-    """The bounds of a hunt.
+    """The bounds of a hunt."""
 
-    Attributes
-    ----------
-    search : the values of :data:`SEARCH`
-    lengths : most entries of lists by pattern: {"jobs": 4}
-    numbers : ranges of numbers by pattern: {"jobs.gpus": (1, 1)}
-    words : allowed words by pattern: {"jobs.utility.kind": ("linear", "sqrt")}
-    options : of the heuristic
-    given : as they were given, for the record
-    """
-
-    search: Mapping[str, Any]
-    lengths: Mapping[str, int] = field(default_factory=dict)
-    numbers: Mapping[str, Range] = field(default_factory=dict)
+    search: Mapping[str, Any]  # the values of :data:`SEARCH`
+    lengths: Mapping[str, int] = field(default_factory=dict)  # most entries of lists by pattern: {"jobs": 4}
+    numbers: Mapping[str, Range] = field(default_factory=dict)  # ranges of numbers by pattern: {"jobs.gpus": (1, 1)}
+    # allowed words by pattern: {"jobs.utility.kind": ("linear", "sqrt")}
     words: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    options: Mapping[str, Any] = field(default_factory=dict)
-    given: Mapping[str, Any] = field(default_factory=dict)
+    options: Mapping[str, Any] = field(default_factory=dict)  # of the heuristic
+    given: Mapping[str, Any] = field(default_factory=dict)  # as they were given, for the record
 
 
 def parse_limits(problem: Problem, method: Method | None, given: Mapping[str, Json]) -> Limits:
@@ -317,26 +302,16 @@ def _range(name: str, value: Any) -> Range:
 
 @dataclass(frozen=True)
 class Space:
-    """The instances a hunt may visit.
+    """The instances a hunt may visit."""
 
-    Attributes
-    ----------
-    schema : the problem's JSON Schema
-    numbers : range of each pattern
-    lengths : most entries of each list by pattern
-    positive : patterns whose limit leaves 0 out
-    words : the words that a pattern may have; any where it is not there
-    digits : significant digits of numbers that need not be whole; None leaves them as they are
-    regular : lists are changed many equal or evenly rising entries at a time too
-    """
-
-    schema: Mapping[str, Any]
-    numbers: Mapping[str, Range]
-    lengths: Mapping[str, int]
-    positive: frozenset[str] = frozenset()
+    schema: Mapping[str, Any]  # the problem's JSON Schema
+    numbers: Mapping[str, Range]  # range of each pattern
+    lengths: Mapping[str, int]  # most entries of each list by pattern
+    positive: frozenset[str] = frozenset()  # patterns whose limit leaves 0 out
+    # the words that a pattern may have; any where it is not there
     words: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    digits: int | None = None
-    regular: bool = False
+    digits: int | None = None  # significant digits of numbers that need not be whole; None leaves them as they are
+    regular: bool = False  # lists are changed many equal or evenly rising entries at a time too
 
     def range_of(self, leaf: Field) -> Range:
         """The range of a number here: that of its pattern within the schema's."""

@@ -19,27 +19,16 @@ FOUND = "found.json"
 
 @dataclass(frozen=True)
 class Hunted:
-    """What a hunt found.
+    """What a hunt found."""
 
-    Attributes
-    ----------
-    target : what was hunted
-    found : the worst instance as it was found; None where none counted
-    smallest : the same shrunk
-    evaluations : instances tried, those of earlier sessions included
-    folder : where everything is
-    finished : the hunt ended by its limits; False after Ctrl-C
-    defects : a line for each instance on which parts of schedgap disagreed; it did not count
-    lost : a line for each instance on which a user's own heuristic raised or its solution was refused; it did not count
-    """
-
-    target: Target
-    found: Probe | None
-    smallest: Probe | None
-    evaluations: int
-    folder: Path
-    finished: bool = True
-    defects: tuple[str, ...] = ()
+    target: Target  # what was hunted
+    found: Probe | None  # the worst instance as it was found; None where none counted
+    smallest: Probe | None  # the same shrunk
+    evaluations: int  # instances tried, those of earlier sessions included
+    folder: Path  # where everything is
+    finished: bool = True  # the hunt ended by its limits; False after Ctrl-C
+    defects: tuple[str, ...] = ()  # a line for each instance on which parts of schedgap disagreed; it did not count
+    # a line for each instance on which a user's own heuristic raised or its solution was refused; it did not count
     lost: tuple[str, ...] = ()
 
     @property

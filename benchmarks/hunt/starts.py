@@ -28,23 +28,16 @@ Trial = tuple[Data, Mapping[str, Json]]
 
 @dataclass(frozen=True)
 class Starts:
-    """Everything a hunt needs to know of where it begins.
+    """Everything a hunt needs to know of where it begins."""
 
-    Attributes
-    ----------
-    names : presets ("presets:tiny") and families ("families:contended") that are drawn from
-    options : sets of options of the heuristic that are tried; families of `names` bring their own
-    space : what may be visited
-    seeds : instances that every other start is one of, where there are any
-    """
-
-    names: tuple[str, ...]
+    names: tuple[str, ...]  # presets ("presets:tiny") and families ("families:contended") that are drawn from
+    # sets of options of the heuristic that are tried; families of `names` bring their own
     options: tuple[Mapping[str, Any], ...]
-    space: Space
+    space: Space  # what may be visited
     target: Target
     fixed: Mapping[str, Any]
     sizes: Mapping[str, Any]
-    seeds: tuple[Data, ...] = ()
+    seeds: tuple[Data, ...] = ()  # instances that every other start is one of, where there are any
 
     def draw(self, rng: np.random.Generator) -> Trial:
         """A random instance within the space, and options."""

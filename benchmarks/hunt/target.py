@@ -33,19 +33,12 @@ SEED = 0
 
 @dataclass(frozen=True)
 class Target:
-    """What is hunted.
+    """What is hunted."""
 
-    Attributes
-    ----------
-    problem : whose instances are tried
-    method : the heuristic; None for a claim about the problem itself
-    guarantee : the claim, or None where the ratio is hunted
-    goes_on : what a line about an unfinished hunt ends with; empty where the command has no ``--resume``
-    """
-
-    problem: Problem
-    method: Method | None
-    guarantee: Guarantee | None = None
+    problem: Problem  # whose instances are tried
+    method: Method | None  # the heuristic; None for a claim about the problem itself
+    guarantee: Guarantee | None = None  # the claim, or None where the ratio is hunted
+    # what a line about an unfinished hunt ends with; empty where the command has no ``--resume``
     goes_on: str = "; --resume goes on"
 
     @property
@@ -58,27 +51,19 @@ class Target:
 
 @dataclass(frozen=True)
 class Probe:
-    """An instance that was tried, and what came of it.
+    """An instance that was tried, and what came of it."""
 
-    Attributes
-    ----------
-    data : the instance as a JSON object without its name
-    options : the heuristic's, beyond its defaults
-    value : the ratio to the proven optimum, or left/right of the claim
-    objective, optimum : where known
-    left, right, reason : of the claim
-    refuted : the claim fails here
-    """
-
-    data: Mapping[str, Any]
-    options: Mapping[str, Any]
-    value: float
+    data: Mapping[str, Any]  # the instance as a JSON object without its name
+    options: Mapping[str, Any]  # the heuristic's, beyond its defaults
+    value: float  # the ratio to the proven optimum, or left/right of the claim
+    # objective, optimum: where known
     objective: float | None = None
     optimum: float | None = None
+    # left, right, reason: of the claim
     left: float | None = None
     right: float | None = None
     reason: str = ""
-    refuted: bool = False
+    refuted: bool = False  # the claim fails here
 
     @property
     def key(self) -> tuple[Json, ...]:
@@ -157,29 +142,22 @@ def _claim(problem: Problem, guarantee: Guarantee) -> Target:
 
 @dataclass
 class Judge:
-    """Evaluates instances for one target; the exact method is asked only where the answer can matter.
+    """Evaluates instances for one target; the exact method is asked only where the answer can matter."""
 
-    Attributes
-    ----------
-    target : what is hunted
-    work : repeatable limit of an exact solve
-    disagreements : folder for the instance of a disagreement
-    defects : a line for each instance on which parts disagreed (a heuristic better than a proven optimum, a
-        schedule that the checker rejects) or something of ours raised
-    lost : a line for each instance on which a user's own heuristic or claim raised, or the solution was refused
-    trying : a file that holds each instance while it is tried, for when this process does not survive it
-    deadline : on the clock: what is under way then is cut short and does not count; None where there is none
-    clock : the one of the hunt's processes
-    """
-
-    target: Target
-    work: float
+    target: Target  # what is hunted
+    work: float  # repeatable limit of an exact solve
+    # folder for the instance of a disagreement
     disagreements: Path = field(default_factory=lambda: Path("disagreements"))
+    # a line for each instance on which parts disagreed (a heuristic better than a proven optimum, a schedule that the
+    # checker rejects) or something of ours raised
     defects: list[str] = field(default_factory=list)
+    # a line for each instance on which a user's own heuristic or claim raised, or the solution was refused
     lost: list[str] = field(default_factory=list)
+    # a file that holds each instance while it is tried, for when this process does not survive it
     trying: Path | None = None
+    # on the clock: what is under way then is cut short and does not count; None where there is none
     deadline: float | None = None
-    clock: Callable[[], float] = time.monotonic
+    clock: Callable[[], float] = time.monotonic  # the one of the hunt's processes
 
     def __call__(self, data: Mapping[str, Json], options: Mapping[str, Json], at_least: float = 0.0) -> Probe | None:
         """What comes of an instance; None where it is not valid, nothing is proven, or the value is too low."""

@@ -107,45 +107,28 @@ COOLING = (0.0, 0.0, 0.03, 0.1)
 
 @dataclass(frozen=True)
 class Stretch:
-    """What one island does in one round; a pure function of this and of what is hunted.
+    """What one island does in one round; a pure function of this and of what is hunted."""
 
-    Attributes
-    ----------
-    seed, round, island : of its randomness
-    steps : instances to try
-    start : where it goes on; None begins at random
-    partners : other instances to copy entries from
-    deadline : on the clock, or None
-    clock : of whoever began the hunt and of its workers
-    """
-
+    # seed, round, island: of its randomness
     seed: int
     round: int
     island: int
-    steps: int
-    start: Probe | None
-    partners: tuple[Probe, ...] = ()
-    deadline: float | None = None
-    clock: Callable[[], float] = time.monotonic
+    steps: int  # instances to try
+    start: Probe | None  # where it goes on; None begins at random
+    partners: tuple[Probe, ...] = ()  # other instances to copy entries from
+    deadline: float | None = None  # on the clock, or None
+    clock: Callable[[], float] = time.monotonic  # of whoever began the hunt and of its workers
 
 
 @dataclass(frozen=True)
 class Walked:
-    """What came of a stretch.
+    """What came of a stretch."""
 
-    Attributes
-    ----------
-    current : where it stands
-    best : the worst instance it has seen
-    evaluations : instances tried
-    cut : the deadline ended it
-    defects, lost : what the judge met with
-    """
-
-    current: Probe | None
-    best: Probe | None
-    evaluations: int
-    cut: bool = False
+    current: Probe | None  # where it stands
+    best: Probe | None  # the worst instance it has seen
+    evaluations: int  # instances tried
+    cut: bool = False  # the deadline ended it
+    # defects, lost: what the judge met with
     defects: tuple[str, ...] = ()
     lost: tuple[str, ...] = ()
 

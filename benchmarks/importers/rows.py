@@ -30,37 +30,25 @@ _LONGEST_ELEMENT = 1 << 22
 
 @dataclass(frozen=True)
 class Format:
-    """The columns of a table.
+    """The columns of a table."""
 
-    Attributes
-    ----------
-    id, title : its name after ``schedgap import``, and one line
-    fields : what is read: a reader, and the columns whose cells it is given
-    names : column names of every layout, in order, where the file does not name them itself
-    optional : the same for what is read where its columns are there, and None where a cell has no value
-    separator : None: the one of comma, semicolon, tab and bar that the first line has most of
-    strict : a row that does not fit is an error, not counted
-    relative : arrivals count from the file's own zero; otherwise from the first job
-    notes : what is assumed of every file of this format
-    objects : for a file that holds a JSON list instead of a table: the cells of an element
-    items : the key of that list where an object holds it
-    attempts : a second row with the same id is a further attempt of the job, and a job of its own
-    json : the form of a file of this format that holds JSON
-    """
-
+    # id, title: its name after ``schedgap import``, and one line
     id: str
     title: str
-    fields: Mapping[str, tuple[Any, ...]]
+    fields: Mapping[str, tuple[Any, ...]]  # what is read: a reader, and the columns whose cells it is given
+    # the same for what is read where its columns are there, and None where a cell has no value
     optional: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)
+    # column names of every layout, in order, where the file does not name them itself
     names: tuple[tuple[str, ...], ...] = ()
-    separator: str | None = ","
-    strict: bool = False
-    relative: bool = False
-    notes: tuple[str, ...] = ()
+    separator: str | None = ","  # None: the one of comma, semicolon, tab and bar that the first line has most of
+    strict: bool = False  # a row that does not fit is an error, not counted
+    relative: bool = False  # arrivals count from the file's own zero; otherwise from the first job
+    notes: tuple[str, ...] = ()  # what is assumed of every file of this format
+    # for a file that holds a JSON list instead of a table: the cells of an element
     objects: Callable[[Any], Sequence[Any]] | None = None
-    items: str = ""
-    attempts: bool = False
-    json: Format | None = None
+    items: str = ""  # the key of that list where an object holds it
+    attempts: bool = False  # a second row with the same id is a further attempt of the job, and a job of its own
+    json: Format | None = None  # the form of a file of this format that holds JSON
 
     @property
     def _every(self) -> dict[str, tuple[Any, ...]]:

@@ -30,41 +30,29 @@ _UNITS = {"ms": 0.001, "s": 1.0, "min": 60.0, "h": 3600.0}
 
 @dataclass(frozen=True, slots=True)
 class TraceJob:
-    """A job of a trace; what the file does not say is None.
+    """A job of a trace; what the file does not say is None."""
 
-    Attributes
-    ----------
-    line : of the file, from 1
-    share : of each of its GPUs that it asked for
-    arrival : seconds
-    duration : seconds that it ran
-    iterations : steps, counted over all workers
-    model : what it trains, as the file says
-    batch : samples of one worker
-    eligible, start, end : seconds, by the clock of the arrivals; of the run that really was
-    state, user, tenant : how it ended, whose it was, and its queue, partition or virtual cluster
-    nodes : where it ran, with the GPUs that it had on each where the log says so
-    limit : seconds that it was allowed
-    asked, kind : the type of GPU that it asked for, and that it got
-    """
-
-    line: int
+    line: int  # of the file, from 1
     id: str
     gpus: int
-    share: float = 1.0
-    arrival: float = 0.0
-    duration: float | None = None
-    iterations: int | None = None
-    model: str | None = None
-    batch: int | None = None
+    share: float = 1.0  # of each of its GPUs that it asked for
+    arrival: float = 0.0  # seconds
+    duration: float | None = None  # seconds that it ran
+    iterations: int | None = None  # steps, counted over all workers
+    model: str | None = None  # what it trains, as the file says
+    batch: int | None = None  # samples of one worker
+    # eligible, start, end: seconds, by the clock of the arrivals; of the run that really was
     eligible: float | None = None
     start: float | None = None
     end: float | None = None
+    # state, user, tenant: how it ended, whose it was, and its queue, partition or virtual cluster
     state: str | None = None
     user: str | None = None
     tenant: str | None = None
+    # where it ran, with the GPUs that it had on each where the log says so
     nodes: tuple[tuple[str, int | None], ...] = ()
-    limit: float | None = None
+    limit: float | None = None  # seconds that it was allowed
+    # asked, kind: the type of GPU that it asked for, and that it got
     asked: str | None = None
     kind: str | None = None
 
@@ -86,24 +74,14 @@ class TraceJob:
 
 @dataclass
 class Trace:
-    """What is read of a trace.
+    """What is read of a trace."""
 
-    Attributes
-    ----------
-    name : for the instance
-    path : for messages
-    jobs : that were kept, in the order of the file
-    servers : of the file of servers, or as the options say
-    listed : the servers are those of a file
-    notes : what was left out or assumed
-    """
-
-    name: str
-    path: str
-    jobs: list[TraceJob]
-    servers: list[TraceServer]
-    notes: Notes
-    listed: bool = False
+    name: str  # for the instance
+    path: str  # for messages
+    jobs: list[TraceJob]  # that were kept, in the order of the file
+    servers: list[TraceServer]  # of the file of servers, or as the options say
+    notes: Notes  # what was left out or assumed
+    listed: bool = False  # the servers are those of a file
 
     def drop(self, job: TraceJob, reason: str) -> None:
         """Leave a job out, and say so; where the format is strict, an error."""

@@ -21,16 +21,10 @@ Resources = Callable[[np.random.Generator], dict[str, float]]
 
 @dataclass(frozen=True)
 class Substrate:
-    """The parts of an instance that describe the cluster, as decoded JSON.
+    """The parts of an instance that describe the cluster, as decoded JSON."""
 
-    Attributes
-    ----------
-    servers : ``{"id", "resources"}`` in order; a switch has no resources
-    links : ``{"from", "to", "bandwidth"}``, directed
-    """
-
-    servers: list[dict[str, Any]]
-    links: list[dict[str, Any]]
+    servers: list[dict[str, Any]]  # ``{"id", "resources"}`` in order; a switch has no resources
+    links: list[dict[str, Any]]  # ``{"from", "to", "bandwidth"}``, directed
 
     def join(self, one: str, other: str, bandwidth: float, back: float | None = None) -> None:
         """A link in each direction, of the same bandwidth unless `back` says otherwise."""

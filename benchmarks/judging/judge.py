@@ -25,18 +25,11 @@ KINDS = ("printed", READING, "repaired")
 
 @dataclass(frozen=True)
 class Judgement:
-    """A guarantee on one run.
+    """A guarantee on one run."""
 
-    Attributes
-    ----------
-    guarantee : the claim
-    evaluation : its verdict here with both sides
-    ratio_bound : the proven bound on the ratio for this case, where the claim is one
-    """
-
-    guarantee: Guarantee
-    evaluation: Evaluation
-    ratio_bound: float | None
+    guarantee: Guarantee  # the claim
+    evaluation: Evaluation  # its verdict here with both sides
+    ratio_bound: float | None  # the proven bound on the ratio for this case, where the claim is one
 
     @property
     def verdict(self) -> Verdict:

@@ -19,17 +19,11 @@ FOLDER = "counterexamples"
 
 @dataclass(frozen=True)
 class LedgerVerdict:
-    """One row of the ledger.
+    """One row of the ledger."""
 
-    Attributes
-    ----------
-    verdict : "held", "refuted", "measured" or "not applicable"
-    words : the same with its counts
-    counterexample : the instance that refutes it, as its file holds it; None where there is none
-    """
-
-    verdict: str
-    words: str
+    verdict: str  # "held", "refuted", "measured" or "not applicable"
+    words: str  # the same with its counts
+    # the instance that refutes it, as its file holds it; None where there is none
     counterexample: Mapping[str, Any] | None = None
 
 

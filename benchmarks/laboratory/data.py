@@ -20,18 +20,12 @@ Key: TypeAlias = tuple[str, Json, str]
 
 @dataclass(frozen=True)
 class Data:
-    """An item's measurements under one choice.
+    """An item's measurements under one choice."""
 
-    Attributes
-    ----------
-    found : by (choice, x, series) the metrics of every draw, in the order of the seeds
-    seeds : the draws
-    choice : the choice that is looked at
-    """
-
+    # by (choice, x, series) the metrics of every draw, in the order of the seeds
     found: Mapping[Key, Sequence[Mapping[str, Any]]]
-    seeds: Sequence[int]
-    choice: str = "main"
+    seeds: Sequence[int]  # the draws
+    choice: str = "main"  # the choice that is looked at
 
     def under(self, choice: str) -> Data:
         """The same data, looked at under another choice."""

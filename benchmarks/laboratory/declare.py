@@ -27,83 +27,49 @@ ABSOLUTE = "An absolute value: it hangs on the workload, which is not printed. O
 
 @dataclass(frozen=True)
 class Series:
-    """A line, a bar or a row: a method, or whatever else an item compares.
+    """A line, a bar or a row: a method, or whatever else an item compares."""
 
-    Attributes
-    ----------
-    label : its name in tables, figures and rules
-    method : a method's id
-    settings : of the method
-    workload : of the generator, where it differs from the item's
-    preset : of the generator, where it differs from the item's
-    ours : not in the paper
-    main_only : measured under the main choice only; no claim is about it
-    """
-
-    label: str
-    method: str
-    settings: Mapping[str, Any] = field(default_factory=dict)
-    workload: Mapping[str, Any] = field(default_factory=dict)
-    preset: str = ""
-    ours: bool = False
-    main_only: bool = False
+    label: str  # its name in tables, figures and rules
+    method: str  # a method's id
+    settings: Mapping[str, Any] = field(default_factory=dict)  # of the method
+    workload: Mapping[str, Any] = field(default_factory=dict)  # of the generator, where it differs from the item's
+    preset: str = ""  # of the generator, where it differs from the item's
+    ours: bool = False  # not in the paper
+    main_only: bool = False  # measured under the main choice only; no claim is about it
 
 
 @dataclass(frozen=True)
 class Axis:
-    """What varies along x: a setting of the generator, or of the methods.
+    """What varies along x: a setting of the generator, or of the methods."""
 
-    Attributes
-    ----------
-    label : in tables and figures
-    option : the setting's name
-    values : in order
-    of : "workload" or "method"
-    log : whether the figure's x is logarithmic
-    """
-
-    label: str
-    option: str
-    values: tuple[Any, ...]
-    of: str = "workload"
-    log: bool = False
+    label: str  # in tables and figures
+    option: str  # the setting's name
+    values: tuple[Any, ...]  # in order
+    of: str = "workload"  # "workload" or "method"
+    log: bool = False  # whether the figure's x is logarithmic
 
 
 @dataclass(frozen=True)
 class Choice:
-    """A second choice for something that the paper leaves open; the verdict is given under it, too.
+    """A second choice for something that the paper leaves open; the verdict is given under it, too."""
 
-    Attributes
-    ----------
-    label : its name
-    workload : settings of the generator that differ
-    methods : settings of single series that differ, by label; "*" is every series
-    preset : another preset, where it is one
-    """
-
-    label: str
-    workload: Mapping[str, Any] = field(default_factory=dict)
+    label: str  # its name
+    workload: Mapping[str, Any] = field(default_factory=dict)  # settings of the generator that differ
+    # settings of single series that differ, by label; "*" is every series
     methods: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
-    preset: str = ""
+    preset: str = ""  # another preset, where it is one
 
 
 @dataclass(frozen=True)
 class Metric:
-    """A column of the tables.
+    """A column of the tables."""
 
-    Attributes
-    ----------
-    name : key of what a run measures
-    label, unit : for people
-    factor : multiplies the values in tables and figures (100 for shares in percent)
-    digits : after the point
-    """
-
-    name: str
+    name: str  # key of what a run measures
+    # label, unit: for people
     label: str
     unit: str = ""
-    factor: float = 1.0
-    digits: int = 1
+    factor: float = 1.0  # multiplies the values in tables and figures (100 for shares in percent)
+    digits: int = 1  # after the point
 
     @property
     def title(self) -> str:
@@ -117,67 +83,47 @@ RATIO = Metric("ratio", "ratio to the bound", digits=3)
 
 @dataclass(frozen=True)
 class Claim:
-    """Something the paper says, in our words, and how it is judged.
+    """Something the paper says, in our words, and how it is judged."""
 
-    Attributes
-    ----------
-    text, section : what is claimed and where
-    parts : rules; what they say together is the verdict (``verdicts.py``)
-    printed : what the paper prints for it, in short; empty where it prints no number
-    choices : labels of the second choices it is judged under, too; None is all of the item's
-    cannot : why no data can decide it; it then has no parts
-    ours : not said in the paper; judged beside its claims, and counted apart
-    """
-
+    # text, section: what is claimed and where
     text: str
     section: str
-    parts: tuple[Rule, ...] = ()
-    printed: str = ""
+    parts: tuple[Rule, ...] = ()  # rules; what they say together is the verdict (``verdicts.py``)
+    printed: str = ""  # what the paper prints for it, in short; empty where it prints no number
+    # labels of the second choices it is judged under, too; None is all of the item's
     choices: tuple[str, ...] | None = None
-    cannot: str = ""
-    ours: bool = False
+    cannot: str = ""  # why no data can decide it; it then has no parts
+    ours: bool = False  # not said in the paper; judged beside its claims, and counted apart
 
 
 @dataclass(frozen=True)
 class Item:
-    """One table or figure of a paper, or what stands in for it.
+    """One table or figure of a paper, or what stands in for it."""
 
-    Attributes
-    ----------
-    id, title : its name after ``--item``, and one line
-    plots : what the paper shows there, in our words
-    left_open : what the paper does not say and what is chosen here
-    instead : why the paper's own measurement cannot be repeated here, and what stands in; empty where it can
-    problem, preset, workload : where instances come from; empty where the item runs nothing
-    series, axis, metrics : what is measured; `metrics` are the columns of the tables
-    choices : second choices
-    claims : what is to be decided
-    panels : of the figure
-    measure : a run's metrics; by default the method is run, checked and measured
-    seeds, max_seeds : draws to begin with, and when a verdict is still undecided; 1 and 1 for a deterministic item
-    printed : what the paper prints, by series and metric, in the unit of the table
-    remarks : written below the tables from the data, one paragraph each
-    """
-
+    # id, title: its name after ``--item``, and one line
     id: str
     title: str
-    plots: str = ""
-    left_open: str = ""
-    instead: str = ""
+    plots: str = ""  # what the paper shows there, in our words
+    left_open: str = ""  # what the paper does not say and what is chosen here
+    instead: str = ""  # why the paper's own measurement cannot be repeated here, and what stands in; empty where it can
+    # problem, preset, workload: where instances come from; empty where the item runs nothing
     problem: str = ""
     preset: str = ""
     workload: Mapping[str, Any] = field(default_factory=dict)
+    # series, axis, metrics: what is measured; `metrics` are the columns of the tables
     series: tuple[Series, ...] = ()
     axis: Axis | None = None
     metrics: tuple[Metric, ...] = ()
-    choices: tuple[Choice, ...] = ()
-    claims: tuple[Claim, ...] = ()
-    panels: tuple[Panel, ...] = ()
-    measure: Measure = solved
+    choices: tuple[Choice, ...] = ()  # second choices
+    claims: tuple[Claim, ...] = ()  # what is to be decided
+    panels: tuple[Panel, ...] = ()  # of the figure
+    measure: Measure = solved  # a run's metrics; by default the method is run, checked and measured
+    # seeds, max_seeds: draws to begin with, and when a verdict is still undecided; 1 and 1 for a deterministic item
     seeds: int = 10
     max_seeds: int = 40
+    # what the paper prints, by series and metric, in the unit of the table
     printed: Mapping[tuple[str, str], float] = field(default_factory=dict)
-    remarks: tuple[Callable[[Data], str], ...] = ()
+    remarks: tuple[Callable[[Data], str], ...] = ()  # written below the tables from the data, one paragraph each
 
     @property
     def points(self) -> tuple[Json, ...]:
@@ -212,19 +158,12 @@ class Item:
 
 @dataclass(frozen=True)
 class Paper:
-    """A paper: its items and what is true of all of them.
+    """A paper: its items and what is true of all of them."""
 
-    Attributes
-    ----------
-    id, name, title : "000", the name in file names, one line
-    workload : what the paper prints of its workload, what it leaves open and what is chosen
-    items : in the paper's order
-    without : tables and figures that are no experiments, and why
-    """
-
+    # id, name, title: "000", the name in file names, one line
     id: str
     name: str
     title: str
-    workload: str
-    items: Sequence[Item]
-    without: Mapping[str, str] = field(default_factory=dict)
+    workload: str  # what the paper prints of its workload, what it leaves open and what is chosen
+    items: Sequence[Item]  # in the paper's order
+    without: Mapping[str, str] = field(default_factory=dict)  # tables and figures that are no experiments, and why

@@ -17,24 +17,16 @@ LEFT = 1e-9
 
 @dataclass(frozen=True)
 class _Piece:
-    """What a job does in a slot: devices held, steps made, and the part of the slot that it makes them in.
+    """What a job does in a slot: devices held, steps made, and the part of the slot that it makes them in."""
 
-    Attributes
-    ----------
-    slot, job : when and who
-    devices : how many it holds
-    end : the part of the slot after which it stops: time lost at the beginning, then steps
-    busy : device-slots in which steps are made
-    where : what it holds, to tell whether that changed
-    """
-
+    # slot, job: when and who
     slot: int
     job: str
-    devices: int
+    devices: int  # how many it holds
     steps: float
-    end: float
-    busy: float
-    where: Any
+    end: float  # the part of the slot after which it stops: time lost at the beginning, then steps
+    busy: float  # device-slots in which steps are made
+    where: Any  # what it holds, to tell whether that changed
 
 
 def rounds_of(

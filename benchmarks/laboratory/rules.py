@@ -56,18 +56,13 @@ class Quantity(Protocol):
 
 @dataclass(frozen=True)
 class Value:
-    """A metric of a series at an x, by draw.
+    """A metric of a series at an x, by draw."""
 
-    Attributes
-    ----------
-    metric, series, at : what to look at
-    name : for people; the series and the x where empty
-    """
-
+    # metric, series, at: what to look at
     metric: str
     series: str
     at: Any = None
-    name: str = ""
+    name: str = ""  # for people; the series and the x where empty
 
     def of(self, data: Data) -> Floats:
         """By draw; NaN where unknown."""
@@ -106,20 +101,15 @@ def _ratio(a: Floats, b: Floats) -> Floats:
 
 @dataclass(frozen=True)
 class Less:
-    """Is `a` smaller than `b`, draw by draw?
-
-    Attributes
-    ----------
-    printed : the ratio `a` / `b` that the paper prints; whether it agrees in size is told and decides nothing
-    ratios : to the bound; where all of them are 1 in every draw nothing is left to gain
-    """
+    """Is `a` smaller than `b`, draw by draw?"""
 
     a: Quantity
     b: Quantity
     what: str = ""
+    # the ratio `a` / `b` that the paper prints; whether it agrees in size is told and decides nothing
     printed: float | None = None
     word: str = "smaller"
-    ratios: tuple[Quantity, ...] = ()
+    ratios: tuple[Quantity, ...] = ()  # to the bound; where all of them are 1 in every draw nothing is left to gain
 
     def judge(self, data: Data) -> Answer:
         """By the interval of the mean of a - b."""
@@ -148,16 +138,12 @@ def More(
 
 @dataclass(frozen=True)
 class Trend:
-    """Do the values fall (or rise) from each x to the next? Every neighbouring pair has to hold.
-
-    Attributes
-    ----------
-    end : where values cannot go on: a step that every draw begins and ends there is left out, unless all steps do
-    """
+    """Do the values fall (or rise) from each x to the next? Every neighbouring pair has to hold."""
 
     values: tuple[Value, ...]
     falling: bool = True
     what: str = ""
+    # where values cannot go on: a step that every draw begins and ends there is left out, unless all steps do
     end: float | None = None
 
     def judge(self, data: Data) -> Answer:
@@ -278,20 +264,15 @@ def _sized(found: Interval | None, printed: float, to: float | None = None) -> S
 
 @dataclass(frozen=True)
 class Agrees:
-    """Is the printed number a draw like ours: of the ratio `a` / `b`, or of `a` itself without `b`?
-
-    Attributes
-    ----------
-    printed, to : the number; with `to` it is printed as a range, and some of it has to lie where a draw would
-    averaged : how many draws the paper averaged
-    """
+    """Is the printed number a draw like ours: of the ratio `a` / `b`, or of `a` itself without `b`?"""
 
     a: Quantity
     b: Quantity | None
+    # printed, to: the number; with `to` it is printed as a range, and some of it has to lie where a draw would
     printed: float
     what: str = ""
     to: float | None = None
-    averaged: int = 1
+    averaged: int = 1  # how many draws the paper averaged
 
     def judge(self, data: Data) -> Answer:
         """By the prediction interval of the mean of so many further draws; undecided only without an interval."""

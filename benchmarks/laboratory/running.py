@@ -60,22 +60,13 @@ class Finding:
 
 @dataclass(frozen=True)
 class Reproduction:
-    """What :func:`reproduce` did.
+    """What :func:`reproduce` did."""
 
-    Attributes
-    ----------
-    folder : where the run, the page and the figures are
-    page : the page's path; None where Ctrl-C ended the run
-    findings : one per item
-    interrupted : Ctrl-C ended it; every finished draw is kept
-    errors : runs that failed, one line each
-    """
-
-    folder: Path
-    page: Path | None
-    findings: tuple[Finding, ...]
-    interrupted: bool
-    errors: tuple[str, ...]
+    folder: Path  # where the run, the page and the figures are
+    page: Path | None  # the page's path; None where Ctrl-C ended the run
+    findings: tuple[Finding, ...]  # one per item
+    interrupted: bool  # Ctrl-C ended it; every finished draw is kept
+    errors: tuple[str, ...]  # runs that failed, one line each
 
 
 @cache

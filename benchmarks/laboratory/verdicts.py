@@ -37,16 +37,10 @@ def verdict_of(states: Sequence[State]) -> Verdict:
 
 @dataclass(frozen=True)
 class Judged:
-    """A claim with its verdict.
+    """A claim with its verdict."""
 
-    Attributes
-    ----------
-    claim : what was judged
-    answers : of its rules, by choice
-    """
-
-    claim: Claim
-    answers: dict[str, tuple[Answer, ...]]
+    claim: Claim  # what was judged
+    answers: dict[str, tuple[Answer, ...]]  # of its rules, by choice
 
     def under(self, choice: str) -> Verdict:
         """The verdict under one choice."""

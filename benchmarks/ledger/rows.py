@@ -24,47 +24,32 @@ REASONS = 4
 
 @dataclass(frozen=True)
 class LedgerRow:
-    """One guarantee and what came out.
+    """One guarantee and what came out."""
 
-    Attributes
-    ----------
-    guarantee : the claim
-    verdict : HELD, REFUTED, MEASURED or NOT_APPLICABLE
-    held, refuted, not_applicable : on how many trials
-    tightness : the largest left / right over the trials where it applies; above 1 refutes
-    worst_ratio : the largest ratio of the heuristic to the proven optimum seen on the way
-    bounds : the smallest and the largest value of its bound on the ratio, where it is such a bound
-    counterexample : the file of the smallest one
-    reason : of the worst trial, of what was measured, or why it never applied
-    values : what was measured
-    reasons : why it did not apply, and how often
-    outside : assumptions that did not hold, and how often; part of `not_applicable`
-    power : where it held, the smallest factor on the right side that these trials do not refute: the constant times
-        anything smaller is refuted by one of them, so 1 is as tight as can be
-    tightest : the trial that `tightness` is from
-    certified : of the trials where it held, how many have a certified optimum; None where that was not asked for
-    lost : trials that do not count, since a user's own heuristic raised or the checker refused its solution
-    first_lost : the first of them
-    """
-
-    guarantee: Guarantee
-    verdict: Verdict
+    guarantee: Guarantee  # the claim
+    verdict: Verdict  # HELD, REFUTED, MEASURED or NOT_APPLICABLE
+    # held, refuted, not_applicable: on how many trials
     held: int = 0
     refuted: int = 0
     not_applicable: int = 0
-    tightness: float | None = None
-    worst_ratio: float | None = None
+    tightness: float | None = None  # the largest left / right over the trials where it applies; above 1 refutes
+    worst_ratio: float | None = None  # the largest ratio of the heuristic to the proven optimum seen on the way
+    # the smallest and the largest value of its bound on the ratio, where it is such a bound
     bounds: tuple[float, float] | None = None
-    counterexample: Path | None = None
-    reason: str = ""
-    values: Mapping[str, float] = field(default_factory=dict)
-    reasons: Mapping[str, int] = field(default_factory=dict)
+    counterexample: Path | None = None  # the file of the smallest one
+    reason: str = ""  # of the worst trial, of what was measured, or why it never applied
+    values: Mapping[str, float] = field(default_factory=dict)  # what was measured
+    reasons: Mapping[str, int] = field(default_factory=dict)  # why it did not apply, and how often
+    # assumptions that did not hold, and how often; part of `not_applicable`
     outside: Mapping[str, int] = field(default_factory=dict)
+    # where it held, the smallest factor on the right side that these trials do not refute: the constant times anything
+    # smaller is refuted by one of them, so 1 is as tight as can be
     power: float | None = None
-    tightest: str = ""
+    tightest: str = ""  # the trial that `tightness` is from
+    # of the trials where it held, how many have a certified optimum; None where that was not asked for
     certified: int | None = None
-    lost: int = 0
-    first_lost: str = ""
+    lost: int = 0  # trials that do not count, since a user's own heuristic raised or the checker refused its solution
+    first_lost: str = ""  # the first of them
 
     @property
     def shown(self) -> str:

@@ -15,25 +15,16 @@ SUFFIX = ".json"
 
 @dataclass(frozen=True)
 class Worst:
-    """The worst instance known for a heuristic.
+    """The worst instance known for a heuristic."""
 
-    Attributes
-    ----------
-    problem, method : ids
-    file : its name beside this module
-    data : the instance as a JSON object, with its ``reference_hunt``
-    options : of the heuristic, beyond its defaults
-    seed : that the heuristic runs with
-    ratio : heuristic to optimum, infinite where only one of them is 0
-    """
-
+    # problem, method: ids
     problem: str
     method: str
-    file: str
-    data: Mapping[str, Any]
-    options: Mapping[str, Any]
-    seed: int
-    ratio: float
+    file: str  # its name beside this module
+    data: Mapping[str, Any]  # the instance as a JSON object, with its ``reference_hunt``
+    options: Mapping[str, Any]  # of the heuristic, beyond its defaults
+    seed: int  # that the heuristic runs with
+    ratio: float  # heuristic to optimum, infinite where only one of them is 0
 
 
 @cache

@@ -97,18 +97,11 @@ class BestKnown(Part):
 
 @dataclass(frozen=True)
 class Entry:
-    """An instance of the library with what is known of it.
+    """An instance of the library with what is known of it."""
 
-    Attributes
-    ----------
-    known : the record
-    data : the instance as a JSON object
-    path : its file; None before it is written
-    """
-
-    known: BestKnown
-    data: Mapping[str, Json]
-    path: Path | None = None
+    known: BestKnown  # the record
+    data: Mapping[str, Json]  # the instance as a JSON object
+    path: Path | None = None  # its file; None before it is written
 
     @property
     def id(self) -> str:

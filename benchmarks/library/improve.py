@@ -23,44 +23,29 @@ FREE = ("MIT", "Apache-2.0", "BSD-2-Clause", "BSD-3-Clause", "CC-BY-4.0", "CC0-1
 
 @dataclass(frozen=True)
 class Offer:
-    """What somebody has of an instance.
+    """What somebody has of an instance."""
 
-    Attributes
-    ----------
-    credit : who has it, and from where
-    solution : a schedule
-    certificate : JSON text
-    bound, proof : without a certificate; the library's own runs alone may say so
-    claimed : the objective that is said to be the schedule's; None where nothing is said
-    """
-
-    credit: Credit
-    solution: Solution | None = None
-    certificate: str | None = None
+    credit: Credit  # who has it, and from where
+    solution: Solution | None = None  # a schedule
+    certificate: str | None = None  # JSON text
+    # bound, proof: without a certificate; the library's own runs alone may say so
     bound: float | None = None
     proof: Proof | None = None
-    claimed: float | None = None
+    claimed: float | None = None  # the objective that is said to be the schedule's; None where nothing is said
 
 
 @dataclass(frozen=True)
 class Judged:
-    """What came of an offer.
+    """What came of an offer."""
 
-    Attributes
-    ----------
-    before, after : the record; the same object where nothing got better
-    violations : what is wrong with the schedule or with the certificate; then nothing was taken
-    gains : a line for each part that got better
-    lacks : a line for each part that was offered and is correct, but no better
-    certificate : JSON text of the bound that was taken, where it has one
-    """
-
+    # before, after: the record; the same object where nothing got better
     before: Entry
     after: Entry
+    # what is wrong with the schedule or with the certificate; then nothing was taken
     violations: tuple[Violation, ...] = ()
-    gains: tuple[str, ...] = ()
-    lacks: tuple[str, ...] = ()
-    certificate: str | None = None
+    gains: tuple[str, ...] = ()  # a line for each part that got better
+    lacks: tuple[str, ...] = ()  # a line for each part that was offered and is correct, but no better
+    certificate: str | None = None  # JSON text of the bound that was taken, where it has one
 
     @property
     def improved(self) -> bool:

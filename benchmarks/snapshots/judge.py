@@ -28,25 +28,18 @@ RELAXED = ("required level", "selector", "quota")
 
 @dataclass(frozen=True)
 class Lost:
-    """A gang that the scheduler did not place.
-
-    Attributes
-    ----------
-    fits : the best decision places it
-    alone : it could be placed if nothing else waited; None where that was not decided in time
-    reasons : what keeps it out where it cannot: the one thing without which it could be placed, or what is short
-    moves : the cheapest moves and preemptions that admit it, as a solution has them; None where none is known
-    price : of these, proven to be least where `moves_proven`
-    """
+    """A gang that the scheduler did not place."""
 
     gang: str
     pods: int
     gpus: Fraction
-    fits: bool
-    alone: bool | None
+    fits: bool  # the best decision places it
+    alone: bool | None  # it could be placed if nothing else waited; None where that was not decided in time
+    # what keeps it out where it cannot: the one thing without which it could be placed, or what is short
     reasons: tuple[str, ...] = ()
+    # the cheapest moves and preemptions that admit it, as a solution has them; None where none is known
     moves: Json = None
-    price: Fraction | None = None
+    price: Fraction | None = None  # of these, proven to be least where `moves_proven`
     moves_proven: bool = False
 
     def to_dict(self) -> dict[str, Json]:
@@ -82,25 +75,16 @@ class Lost:
 
 @dataclass(frozen=True)
 class Judgement:
-    """What the judge says of one decision.
+    """What the judge says of one decision."""
 
-    Attributes
-    ----------
-    instance : what was decided about
-    decision : of the scheduler; `report` is the checker's on it
-    best : the best decision that was found, with its bound and proof
-    lost : gangs that the scheduler did not place
-    unread : what the snapshot says beyond what was understood, counted
-    """
-
-    instance: GangPlacementInstance
-    decision: Solution
+    instance: GangPlacementInstance  # what was decided about
+    decision: Solution  # of the scheduler; `report` is the checker's on it
     report: CheckReport
-    best: Result
+    best: Result  # the best decision that was found, with its bound and proof
     best_values: Mapping[str, Fraction]
     bound_values: Mapping[str, Fraction]
-    lost: tuple[Lost, ...]
-    unread: Mapping[str, int]
+    lost: tuple[Lost, ...]  # gangs that the scheduler did not place
+    unread: Mapping[str, int]  # what the snapshot says beyond what was understood, counted
     seconds: float
 
     @property

@@ -31,25 +31,17 @@ UNAVAILABLE = ("DOWN", "DRAIN", "FAIL", "MAINT", "NOT_RESPONDING", "PLANNED", "P
 
 @dataclass
 class Draft:
-    """An instance in the making.
-
-    Attributes
-    ----------
-    keep : names stay; otherwise they are numbers
-    levels : of the topology, widest first
-    index : position of a node by its own name
-    unread : what was not understood or left out, counted
-    """
+    """An instance in the making."""
 
     source: str
-    keep: bool
-    levels: Sequence[str] = ()
-    index: dict[str, int] = field(default_factory=dict)
+    keep: bool  # names stay; otherwise they are numbers
+    levels: Sequence[str] = ()  # of the topology, widest first
+    index: dict[str, int] = field(default_factory=dict)  # position of a node by its own name
     nodes: list[dict[str, Any]] = field(default_factory=list)
     running: list[dict[str, Any]] = field(default_factory=list)
     gangs: list[dict[str, Any]] = field(default_factory=list)
     placement: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
-    unread: Counter[str] = field(default_factory=Counter)
+    unread: Counter[str] = field(default_factory=Counter)  # what was not understood or left out, counted
     kinds: dict[tuple[int, ...], str] = field(default_factory=dict)
     bound: dict[tuple[int, int], int] = field(default_factory=lambda: defaultdict(int))
 

@@ -21,17 +21,11 @@ FORMATS = ("own", "kubernetes", *LISTINGS)
 
 @dataclass(frozen=True)
 class Snapshot:
-    """What was read.
-
-    Attributes
-    ----------
-    decision : what the scheduler placed of the gangs
-    unread : what was not understood or left out, counted
-    """
+    """What was read."""
 
     instance: GangPlacementInstance
-    decision: Solution
-    unread: Mapping[str, int]
+    decision: Solution  # what the scheduler placed of the gangs
+    unread: Mapping[str, int]  # what was not understood or left out, counted
     form: str
 
 

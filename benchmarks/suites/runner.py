@@ -32,23 +32,14 @@ DISAGREEMENTS = "disagreements"
 
 @dataclass(frozen=True)
 class Run:
-    """A run of suites, finished or interrupted.
+    """A run of suites, finished or interrupted."""
 
-    Attributes
-    ----------
-    folder : holds ``run.sqlite``, ``instances/``, ``table.txt`` and ``report.html``
-    analysis : what came out
-    text : its tables, with times
-    report : the report's path; None after an interruption
-    interrupted : Ctrl-C ended it; every finished row is kept
-    ran, reused : items that ran now, and that had finished before
-    """
-
-    folder: Path
-    analysis: Analysis
-    text: str
-    report: Path | None
-    interrupted: bool
+    folder: Path  # holds ``run.sqlite``, ``instances/``, ``table.txt`` and ``report.html``
+    analysis: Analysis  # what came out
+    text: str  # its tables, with times
+    report: Path | None  # the report's path; None after an interruption
+    interrupted: bool  # Ctrl-C ended it; every finished row is kept
+    # ran, reused: items that ran now, and that had finished before
     ran: int
     reused: int
 

@@ -162,18 +162,12 @@ class ClusterPool(Pool[_T, _R]):
 
     Dask itself gives the work of a worker that died to another one, three times; an item that outlives its time is
     reported, and its worker is started anew.
-
-    Attributes
-    ----------
-    address : of the scheduler
-    client : the connection to it
-    kept : what is left where it goes away
-    clock : its own, which its workers tell, too: none knows more than how long a message took
     """
 
-    address: str = ""
-    client: Any = None
-    kept: str = RESUMES
+    address: str = ""  # of the scheduler
+    client: Any = None  # the connection to it
+    kept: str = RESUMES  # what is left where it goes away
+    # its own, which its workers tell, too: none knows more than how long a message took
     clock: Callable[[], float] = clock
     _running: dict[Any, _Running[_T]] = field(default_factory=dict)
 

@@ -93,22 +93,14 @@ class Pool(Generic[_T, _R]):
 
     joblib's process executor (loky), one per worker: when a process is killed, only its executor breaks. A context:
     inside it the processes stay between runs, so that what they import and compile is paid for once.
-
-    Attributes
-    ----------
-    function : runs in the worker; the item goes there and its outcome comes back by pickling
-    workers : how many processes
-    allowed : seconds an item may take before its worker is killed, or None; a last resort, since methods
-        keep their own limits
-    inside : a single worker works in this process
-    clock : one for all processes of a machine, which nobody sets back
     """
 
-    function: Callable[[_T], _R]
-    workers: int
+    function: Callable[[_T], _R]  # runs in the worker; the item goes there and its outcome comes back by pickling
+    workers: int  # how many processes
+    # seconds an item may take before its worker is killed, or None; a last resort, since methods keep their own limits
     allowed: Callable[[_T], float | None] = lambda _: None
-    inside: bool = False
-    clock: Callable[[], float] = time.monotonic
+    inside: bool = False  # a single worker works in this process
+    clock: Callable[[], float] = time.monotonic  # one for all processes of a machine, which nobody sets back
     _slots: list[_Slot[_T, _R]] = field(default_factory=list)
 
     def __enter__(self) -> Self:

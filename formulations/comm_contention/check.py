@@ -34,18 +34,11 @@ _ZERO = Fraction(0)
 
 @dataclass(frozen=True)
 class Replay:
-    """What a schedule means.
+    """What a schedule means."""
 
-    Attributes
-    ----------
-    completion : seconds, of each task
-    shared : units, the sum of V_ij over pairs
-    max_active : the largest number of transfers that are active together
-    """
-
-    completion: list[Fraction]
-    shared: Fraction
-    max_active: int
+    completion: list[Fraction]  # seconds, of each task
+    shared: Fraction  # units, the sum of V_ij over pairs
+    max_active: int  # the largest number of transfers that are active together
 
 
 def replay(instance: CommContentionInstance, start: Sequence[Fraction]) -> Replay:
@@ -164,20 +157,12 @@ def replay_enclosed(instance: CommContentionInstance, start: Sequence[Fraction])
 
 @dataclass(frozen=True)
 class Run:
-    """One rounded replay, in the integers of :class:`Rounded`.
+    """One rounded replay, in the integers of :class:`Rounded`."""
 
-    Attributes
-    ----------
-    completion : time units, of each task
-    shared : volume units, the sum of V_ij
-    lost : time units, summed over the active transfers, for which the run idled; negative when it hurried
-    max_active : the largest number active together
-    """
-
-    completion: list[int]
-    shared: int
-    lost: int
-    max_active: int
+    completion: list[int]  # time units, of each task
+    shared: int  # volume units, the sum of V_ij
+    lost: int  # time units, summed over the active transfers, for which the run idled; negative when it hurried
+    max_active: int  # the largest number active together
 
 
 class Rounded:

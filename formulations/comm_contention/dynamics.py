@@ -188,19 +188,13 @@ PRECISION = 10**13
 
 @dataclass(frozen=True)
 class Gap:
-    """A stretch of time between two events.
+    """A stretch of time between two events."""
 
-    Attributes
-    ----------
-    begin, end : seconds
-    active : ids of the transfers past their latency, in the order of the instance
-    rate : units per second of each of them
-    """
-
+    # begin, end: seconds
     begin: float
     end: float
-    active: tuple[str, ...]
-    rate: float
+    active: tuple[str, ...]  # ids of the transfers past their latency, in the order of the instance
+    rate: float  # units per second of each of them
 
 
 @dataclass(frozen=True)
@@ -258,18 +252,11 @@ WRITTEN_WITHIN = 10**11
 
 @dataclass(frozen=True)
 class Admission:
-    """One start, relative to what comes before it.
+    """One start, relative to what comes before it."""
 
-    Attributes
-    ----------
-    task : position in the instance
-    moment : seconds, the start is not before it
-    after : nor is it before any of the first so many completions
-    """
-
-    task: int
-    moment: Fraction
-    after: int
+    task: int  # position in the instance
+    moment: Fraction  # seconds, the start is not before it
+    after: int  # nor is it before any of the first so many completions
 
 
 def starts_of(solution: Solution) -> dict[str, Fraction]:

@@ -149,19 +149,14 @@ def known_rings(instance: SubstrateInstance, jobs: Collection[str], rings: Mappi
 
 @dataclass(frozen=True)
 class Overload:
-    """One load above a capacity.
+    """One load above a capacity."""
 
-    Attributes
-    ----------
-    where : "server s0, gpu" or "link a -> b"
-    used, capacity : the load and the capacity
-    factor : beta or gamma of the rings that are embedded. Algorithm 2 computes it from the sizes of all selected
-        rings, those it did not embed as well, so its own is at least as large
-    """
-
-    where: str
+    where: str  # "server s0, gpu" or "link a -> b"
+    # used, capacity: the load and the capacity
     used: Fraction
     capacity: Fraction
+    # beta or gamma of the rings that are embedded. Algorithm 2 computes it from the sizes of all selected rings, those
+    # it did not embed as well, so its own is at least as large
     factor: float
 
     @property

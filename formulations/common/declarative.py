@@ -75,26 +75,18 @@ Builder: TypeAlias = Callable[..., DeclarativeModel]
 
 @dataclass(frozen=True)
 class Form:
-    """One way to write a problem as a declarative model.
+    """One way to write a problem as a declarative model."""
 
-    Attributes
-    ----------
-    id, title : its name, and one line for ``schedgap list``
-    source : the paper's equations
-    build : makes the model and imports what it needs inside; or ``package.module:function`` of an instance, which gets
-        `tighten` where it has such a keyword
-    plain : the same of the untightened variant, where another function makes that
-    tightens : there is a tightened variant, which engines solve
-    opens : there is an untightened variant, which a user can change
-    """
-
+    # id, title: its name, and one line for ``schedgap list``
     id: str
     title: str
-    source: str
+    source: str  # the paper's equations
+    # makes the model and imports what it needs inside; or ``package.module:function`` of an instance, which gets
+    # `tighten` where it has such a keyword
     build: Builder | str
-    tightens: bool = True
-    opens: bool = True
-    plain: str = ""
+    tightens: bool = True  # there is a tightened variant, which engines solve
+    opens: bool = True  # there is an untightened variant, which a user can change
+    plain: str = ""  # the same of the untightened variant, where another function makes that
 
     @property
     def options(self) -> Mapping[str, Option]:

@@ -40,36 +40,21 @@ class NamedRow(pulp.LpConstraint):  # type: ignore[misc]
 
 @dataclass(frozen=True)
 class VariableFamily:
-    """Variables of one kind.
+    """Variables of one kind."""
 
-    Attributes
-    ----------
-    index : what its keys are, such as ``job, slot``
-    meaning : what a variable says
-    free : a schedule does not determine it, so no row and no objective of a user may be about it
-    at_least : the model may have more of it than the schedule it stands for, never less
-    """
-
-    index: str
-    meaning: str
-    free: bool = False
-    at_least: bool = False
+    index: str  # what its keys are, such as ``job, slot``
+    meaning: str  # what a variable says
+    free: bool = False  # a schedule does not determine it, so no row and no objective of a user may be about it
+    at_least: bool = False  # the model may have more of it than the schedule it stands for, never less
 
 
 @dataclass(frozen=True)
 class RowFamily:
-    """Rows of one kind.
+    """Rows of one kind."""
 
-    Attributes
-    ----------
-    equation : the paper's, such as ``(1)``, or "objective"; "" for rows that are ours
-    meaning : the row as a formula or in words
-    tightening : it holds in some optimal solution, not in every feasible one
-    """
-
-    equation: str
-    meaning: str
-    tightening: bool = False
+    equation: str  # the paper's, such as ``(1)``, or "objective"; "" for rows that are ours
+    meaning: str  # the row as a formula or in words
+    tightening: bool = False  # it holds in some optimal solution, not in every feasible one
 
     def prefix(self, name: str) -> str:
         """How the rows of the family called `name` begin."""
@@ -120,26 +105,16 @@ FEW = 8
 
 @dataclass
 class Layout:
-    """A PuLP problem with its parts by name; builders add to it, users look things up.
+    """A PuLP problem with its parts by name; builders add to it, users look things up."""
 
-    Attributes
-    ----------
-    problem : the PuLP problem
-    kinds : families of variables, by name
-    laws : families of rows, by name
-    objective_text : what the objective is
-    sets : the index sets with their members
-    variables : by family, then by key: ids and numbers, a tuple where there are several
-    rows : names of the rows of each family
-    """
-
-    problem: pulp.LpProblem
-    kinds: Mapping[str, VariableFamily]
-    laws: Mapping[str, RowFamily]
-    objective_text: str = ""
-    sets: dict[str, Sequence[str | int]] = field(default_factory=dict)
+    problem: pulp.LpProblem  # the PuLP problem
+    kinds: Mapping[str, VariableFamily]  # families of variables, by name
+    laws: Mapping[str, RowFamily]  # families of rows, by name
+    objective_text: str = ""  # what the objective is
+    sets: dict[str, Sequence[str | int]] = field(default_factory=dict)  # the index sets with their members
+    # by family, then by key: ids and numbers, a tuple where there are several
     variables: dict[str, dict[Key, pulp.LpVariable]] = field(default_factory=Families)
-    rows: dict[str, list[str]] = field(default_factory=dict)
+    rows: dict[str, list[str]] = field(default_factory=dict)  # names of the rows of each family
     family_of: dict[pulp.LpVariable, str] = field(default_factory=dict)
     _names: set[str] = field(default_factory=set)
 

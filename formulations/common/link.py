@@ -36,16 +36,10 @@ class Link(Part):
 
 @dataclass(frozen=True)
 class AllReduceCost:
-    """Eq. (2) of paper 001 for one algorithm and one number of nodes: T = a + b M.
+    """Eq. (2) of paper 001 for one algorithm and one number of nodes: T = a + b M."""
 
-    Attributes
-    ----------
-    latency : a, seconds; ``link.latency`` of an instance
-    seconds_per_unit : b, seconds per unit of the message; ``link.seconds_per_unit``
-    """
-
-    latency: float
-    seconds_per_unit: float
+    latency: float  # a, seconds; ``link.latency`` of an instance
+    seconds_per_unit: float  # b, seconds per unit of the message; ``link.seconds_per_unit``
 
     def seconds(self, message: float) -> float:
         """T of an all-reduce of so many units that is alone."""

@@ -112,20 +112,12 @@ def rounded_both_ways(numbers: Sequence[Fraction], scale: int) -> Iterator[tuple
 
 @dataclass(frozen=True)
 class Multisets:
-    """Every multiset of at most so many of some numbers, by its sum, ascending.
+    """Every multiset of at most so many of some numbers, by its sum, ascending."""
 
-    Attributes
-    ----------
-    counts : (N, L), how often each number is there
-    size : (N,), how many there are
-    sums : (N,), in units of 1 / `unit`, exactly
-    unit : the numbers' common denominator
-    """
-
-    counts: NDArray[np.object_]
-    size: NDArray[np.int64]
-    sums: NDArray[np.object_]
-    unit: int
+    counts: NDArray[np.object_]  # (N, L), how often each number is there
+    size: NDArray[np.int64]  # (N,), how many there are
+    sums: NDArray[np.object_]  # (N,), in units of 1 / `unit`, exactly
+    unit: int  # the numbers' common denominator
 
     @classmethod
     def of(cls, numbers: Sequence[Fraction], most: int) -> Multisets | None:

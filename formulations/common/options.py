@@ -30,20 +30,12 @@ _F = TypeVar("_F", bound=Callable[..., object])
 
 @dataclass(frozen=True)
 class Option:
-    """One option of a method, a preset or an importer, as in ``--set kappa=4``.
+    """One option of a method, a preset or an importer, as in ``--set kappa=4``."""
 
-    Attributes
-    ----------
-    name : as users write it
-    annotation : its type with its range, ``Annotated[int, Field(ge=1, description="...")]``
-    default : the value where it is not given
-    help : one line
-    """
-
-    name: str
-    annotation: object
-    default: Any
-    help: str
+    name: str  # as users write it
+    annotation: object  # its type with its range, ``Annotated[int, Field(ge=1, description="...")]``
+    default: Any  # the value where it is not given
+    help: str  # one line
 
     @property
     def kind(self) -> type:

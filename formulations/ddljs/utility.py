@@ -243,34 +243,20 @@ def steepest_up_to(job: Job, done: int, most: int) -> tuple[Floats, Ints]:
 
 @dataclass(frozen=True)
 class Region:
-    """A largest set of nodes that can all reach each other over links wide enough for one ring edge.
+    """A largest set of nodes that can all reach each other over links wide enough for one ring edge."""
 
-    Attributes
-    ----------
-    nodes : positions of its nodes, switches included
-    hosts : those that host a worker
-    links : positions of the links between its nodes that are wide enough
-    """
-
-    nodes: tuple[int, ...]
-    hosts: tuple[int, ...]
-    links: tuple[int, ...]
+    nodes: tuple[int, ...]  # positions of its nodes, switches included
+    hosts: tuple[int, ...]  # those that host a worker
+    links: tuple[int, ...]  # positions of the links between its nodes that are wide enough
 
 
 @dataclass(frozen=True)
 class Reach:
-    """Where one job can run.
+    """Where one job can run."""
 
-    Attributes
-    ----------
-    regions : those with a host; a ring lies in one of them
-    ring : the largest ring, alone in the network as far as servers are concerned
-    max_work : worker-slots over the horizon, by ring size, arrival and budget
-    """
-
-    regions: tuple[Region, ...]
-    ring: int
-    max_work: int
+    regions: tuple[Region, ...]  # those with a host; a ring lies in one of them
+    ring: int  # the largest ring, alone in the network as far as servers are concerned
+    max_work: int  # worker-slots over the horizon, by ring size, arrival and budget
 
 
 @once_per_instance

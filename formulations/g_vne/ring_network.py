@@ -30,32 +30,20 @@ LONG = 100
 
 @dataclass(frozen=True)
 class NetworkTables:
-    """An instance as arrays: V nodes, E directed links, R resources, J jobs, rings of up to K workers.
+    """An instance as arrays: V nodes, E directed links, R resources, J jobs, rings of up to K workers."""
 
-    Attributes
-    ----------
-    capacity : (V, R)
-    tail, head, bandwidth : (E,)
-    demand : (J, R) of one worker; a resource that no server lists makes the job's caps 0
-    job_bandwidth : (J,)
-    longest : (J,) N_j, length of the job's utility
-    utility : (J, K + 1), 0 at size 0, -inf beyond N_j
-    cap : (J, V) workers of the job that fit on the node alone, at most N_j: the paper's (5)
-    wide : (J, E) whether one ring edge of the job fits on the link alone
-    resources : (R,) their names
-    """
-
-    capacity: Floats
+    capacity: Floats  # (V, R)
+    # tail, head, bandwidth: (E,)
     tail: Ints
     head: Ints
     bandwidth: Floats
-    demand: Floats
-    job_bandwidth: Floats
-    longest: Ints
-    utility: Floats
-    cap: Ints
-    wide: Bools
-    resources: tuple[str, ...]
+    demand: Floats  # (J, R) of one worker; a resource that no server lists makes the job's caps 0
+    job_bandwidth: Floats  # (J,)
+    longest: Ints  # (J,) N_j, length of the job's utility
+    utility: Floats  # (J, K + 1), 0 at size 0, -inf beyond N_j
+    cap: Ints  # (J, V) workers of the job that fit on the node alone, at most N_j: the paper's (5)
+    wide: Bools  # (J, E) whether one ring edge of the job fits on the link alone
+    resources: tuple[str, ...]  # (R,) their names
 
     @property
     def links(self) -> int:
@@ -91,17 +79,11 @@ class NetworkTables:
 
 @dataclass(frozen=True)
 class Forest:
-    """A network without cycles, rooted.
+    """A network without cycles, rooted."""
 
-    Attributes
-    ----------
-    order : (V,) nodes, every parent before its children, each tree in depth-first order
-    parent : (V,) -1 for a root
-    up, down : (V,) the link to the parent and from it, -1 where there is none
-    """
-
-    order: Ints
-    parent: Ints
+    order: Ints  # (V,) nodes, every parent before its children, each tree in depth-first order
+    parent: Ints  # (V,) -1 for a root
+    # up, down: (V,) the link to the parent and from it, -1 where there is none
     up: Ints
     down: Ints
 
@@ -230,18 +212,11 @@ MOST_STARTS = 16
 
 @dataclass(frozen=True)
 class Need:
-    """What a job asks of the network for each worker and each ring edge.
+    """What a job asks of the network for each worker and each ring edge."""
 
-    Attributes
-    ----------
-    demand : (R,) of one worker, in the network's order of resources
-    bandwidth : of one use of a link
-    hostable : False where it asks for a resource that no server has
-    """
-
-    demand: NDArray[np.float64]
-    bandwidth: float
-    hostable: bool
+    demand: NDArray[np.float64]  # (R,) of one worker, in the network's order of resources
+    bandwidth: float  # of one use of a link
+    hostable: bool  # False where it asks for a resource that no server has
 
 
 @dataclass(frozen=True)

@@ -90,25 +90,17 @@ def exact_load(job: Job, steps: int) -> Fraction:
 
 @dataclass(frozen=True)
 class SharingTables:
-    """What every model and policy reads; jobs by position.
+    """What every model and policy reads; jobs by position."""
 
-    Attributes
-    ----------
-    instance : the instance
-    arrival, gpus : (J,) arrival slots and gang sizes
-    steps : per job, the accumulation steps that fit a GPU alone, ascending; empty where none does
-    work : per job and entry of `steps`, W in solo slots
-    load : per job and entry of `steps`, memory on a GPU
-    slowdown : (J, J), xi of the row's job while it shares with the column's
-    """
-
-    instance: GpuSharingInstance
+    instance: GpuSharingInstance  # the instance
+    # arrival, gpus: (J,) arrival slots and gang sizes
     arrival: NDArray[np.int64]
     gpus: NDArray[np.int64]
+    # per job, the accumulation steps that fit a GPU alone, ascending; empty where none does
     steps: tuple[tuple[int, ...], ...]
-    work: tuple[tuple[float, ...], ...]
-    load: tuple[tuple[float, ...], ...]
-    slowdown: NDArray[np.float64]
+    work: tuple[tuple[float, ...], ...]  # per job and entry of `steps`, W in solo slots
+    load: tuple[tuple[float, ...], ...]  # per job and entry of `steps`, memory on a GPU
+    slowdown: NDArray[np.float64]  # (J, J), xi of the row's job while it shares with the column's
 
     def pair_fits(self, j: int, steps_j: int, k: int, steps_k: int) -> bool:
         """Whether the two fit one GPU together with these accumulation steps."""

@@ -11,25 +11,18 @@ class IterationModel:
 
     t_comm is 0 for one GPU, ``local[0] + local[1] (k - 2)`` for k GPUs of one server, and
     ``network[0] + network[1] (k - 2)`` across servers: eq. (4) with the message folded in.
-
-    Attributes
-    ----------
-    fixed, per_sample : seconds, and seconds per sample (eq. 3)
-    local, network : (base, per further GPU) seconds
-    overlap : delta, from 1 to 10
-    error : root mean square of the logarithmic error over the measurements
-    worst : the largest relative error
-    count : measurements it was fitted to
     """
 
+    # fixed, per_sample: seconds, and seconds per sample (eq. 3)
     fixed: float
     per_sample: float
+    # local, network: (base, per further GPU) seconds
     local: tuple[float, float]
     network: tuple[float, float]
-    overlap: float
-    error: float = 0.0
-    worst: float = 0.0
-    count: int = 0
+    overlap: float  # delta, from 1 to 10
+    error: float = 0.0  # root mean square of the logarithmic error over the measurements
+    worst: float = 0.0  # the largest relative error
+    count: int = 0  # measurements it was fitted to
 
     def communication(self, nodes: int, replicas: int) -> float:
         """t_comm in seconds."""

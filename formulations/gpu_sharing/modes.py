@@ -28,54 +28,32 @@ _LARGEST_SCALE = 10**12
 
 @dataclass(frozen=True)
 class Mode:
-    """A job with a fixed number of accumulation steps.
+    """A job with a fixed number of accumulation steps."""
 
-    Attributes
-    ----------
-    steps : s
-    work : W in solo slots
-    shortest : slots alone, ceil(W)
-    longest : slots beside its worst partner all the time
-    """
-
-    steps: int
-    work: Fraction
-    shortest: int
-    longest: int
+    steps: int  # s
+    work: Fraction  # W in solo slots
+    shortest: int  # slots alone, ceil(W)
+    longest: int  # slots beside its worst partner all the time
 
 
 @dataclass(frozen=True)
 class Losses:
-    """Losses of one job in whole numbers.
+    """Losses of one job in whole numbers."""
 
-    Attributes
-    ----------
-    scale : K
-    weights : of a slot at each level, ascending: K (1 - 1/x) rounded down, or up
-    limits : by work and slots, what a run may come to: the most of all real runs; where it has none, floor(K (d - W))
-    exact : they admit exactly the real runs
-    """
-
-    scale: int
-    weights: tuple[int, ...]
+    scale: int  # K
+    weights: tuple[int, ...]  # of a slot at each level, ascending: K (1 - 1/x) rounded down, or up
+    # by work and slots, what a run may come to: the most of all real runs; where it has none, floor(K (d - W))
     limits: Mapping[tuple[Fraction, int], int]
-    exact: bool
+    exact: bool  # they admit exactly the real runs
 
 
 @dataclass(frozen=True)
 class JobModes:
-    """The choices of one job.
+    """The choices of one job."""
 
-    Attributes
-    ----------
-    modes : by accumulation steps, ascending; only those a schedule may need
-    levels : the distinct slowdowns above 1 that its partners cause, ascending
-    integers : its losses
-    """
-
-    modes: tuple[Mode, ...]
-    levels: tuple[float, ...]
-    integers: Losses
+    modes: tuple[Mode, ...]  # by accumulation steps, ascending; only those a schedule may need
+    levels: tuple[float, ...]  # the distinct slowdowns above 1 that its partners cause, ascending
+    integers: Losses  # its losses
 
     @property
     def exact(self) -> bool:

@@ -26,20 +26,15 @@ _LARGEST = 1e9
 class Pair:
     """One instance of the pair problem.
 
-    Attributes
-    ----------
-    left : a > 0, solo time the running job has left
-    new : n > 0, solo time of the new job
-    slow_running, slow_new : xi_O, xi_N >= 1
-
     Raises
     ------
     InputError
         A number is out of range (times from 1e-9 to 1e9, slowdowns from 1 to 1e6).
     """
 
-    left: float
-    new: float
+    left: float  # a > 0, solo time the running job has left
+    new: float  # n > 0, solo time of the new job
+    # slow_running, slow_new: xi_O, xi_N >= 1
     slow_running: float
     slow_new: float
 

@@ -32,15 +32,10 @@ class Stretch:
 
 @dataclass(frozen=True)
 class Schedule:
-    """What a solution does.
+    """What a solution does."""
 
-    Attributes
-    ----------
-    completion : last slot of each job
-    stretches : per job, its run cut where its partners change
-    """
-
-    completion: Mapping[str, int]
+    completion: Mapping[str, int]  # last slot of each job
+    # per job, its run cut where its partners change
     stretches: Mapping[str, tuple[Stretch, ...]] = field(default_factory=dict)
 
 

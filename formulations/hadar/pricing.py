@@ -25,16 +25,11 @@ IMPOSSIBLE = -np.inf
 
 @dataclass(frozen=True)
 class Automaton:
-    """Progress of a job: states in order of progress, the last one means done.
+    """Progress of a job: states in order of progress, the last one means done."""
 
-    Attributes
-    ----------
-    following : (S, L) the state after a slot at a level
-    exact : the states are the reachable sums themselves; otherwise progress was rounded down to a grid, so that
-        schedules stay sound but the best one may not be found
-    """
-
-    following: Ints
+    following: Ints  # (S, L) the state after a slot at a level
+    # the states are the reachable sums themselves; otherwise progress was rounded down to a grid, so that schedules
+    # stay sound but the best one may not be found
     exact: bool
 
     @property
@@ -225,17 +220,12 @@ def demand(
 
 @dataclass(frozen=True)
 class Blocks:
-    """Consecutive blocks of slots.
+    """Consecutive blocks of slots."""
 
-    Attributes
-    ----------
-    start, length : (B,) first slot and number of slots
-    of_slot : (T + 1,) the block of a slot; slot 0 is in none (0)
-    """
-
+    # start, length: (B,) first slot and number of slots
     start: Ints
     length: Ints
-    of_slot: Ints
+    of_slot: Ints  # (T + 1,) the block of a slot; slot 0 is in none (0)
 
 
 def geometric_blocks(horizon: int, growth: float) -> Blocks:

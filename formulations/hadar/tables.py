@@ -30,24 +30,16 @@ FINEST = 1 << 60
 
 @dataclass(frozen=True)
 class Worth:
-    """U_j in closed form: what a job is worth that finishes in slot f, n = f - arrival + 1 slots after it came.
+    """U_j in closed form: what a job is worth that finishes in slot f, n = f - arrival + 1 slots after it came."""
 
-    Attributes
-    ----------
-    kind : 0 ``scale / (n slot)``, 1 ``max(0, scale (1 - n slot / deadline))``, 2 ``scale``
-    scale : weight, times the iterations for kind 0
-    slot : length of a slot
-    whole, part : the deadline in slots, whole ones and the rest: their difference to n does not cancel
-    limit : the deadline in slots
-    arrival, earliest, horizon : slots; the worth is 0 before `earliest` and after `horizon`
-    """
-
-    kind: int
-    scale: float
-    slot: float
+    kind: int  # 0 ``scale / (n slot)``, 1 ``max(0, scale (1 - n slot / deadline))``, 2 ``scale``
+    scale: float  # weight, times the iterations for kind 0
+    slot: float  # length of a slot
+    # whole, part: the deadline in slots, whole ones and the rest: their difference to n does not cancel
     whole: float
     part: float
-    limit: float
+    limit: float  # the deadline in slots
+    # arrival, earliest, horizon: slots; the worth is 0 before `earliest` and after `horizon`
     arrival: int
     earliest: int
     horizon: int
@@ -85,29 +77,18 @@ class Worth:
 
 @dataclass(frozen=True)
 class JobTable:
-    """One job as arrays; L levels, fastest first, only those that the cluster has W devices for.
+    """One job as arrays; L levels, fastest first, only those that the cluster has W devices for."""
 
-    Attributes
-    ----------
-    workers, arrival : W_j and a_j
-    rate : (L,) iterations per unit of time and worker
-    allowed : (L, R) which types a level may use
-    step : (L,) units of progress in a slot
-    target : units that finish the job
-    min_slots : slots needed at the fastest level; horizon + 1 where the job has no level at all
-    worth : U_j of finishing in slot f; 0 before ``arrival + min_slots - 1``
-    type_step : (R,) units in a slot whose slowest type is r, 0 where the job cannot use it
-    """
-
+    # workers, arrival: W_j and a_j
     workers: int
     arrival: int
-    rate: Floats
-    allowed: NDArray[np.bool_]
-    step: Ints
-    target: int
-    min_slots: int
-    worth: Worth
-    type_step: Ints
+    rate: Floats  # (L,) iterations per unit of time and worker
+    allowed: NDArray[np.bool_]  # (L, R) which types a level may use
+    step: Ints  # (L,) units of progress in a slot
+    target: int  # units that finish the job
+    min_slots: int  # slots needed at the fastest level; horizon + 1 where the job has no level at all
+    worth: Worth  # U_j of finishing in slot f; 0 before ``arrival + min_slots - 1``
+    type_step: Ints  # (R,) units in a slot whose slowest type is r, 0 where the job cannot use it
 
     @cached_property
     def utility(self) -> Floats:
@@ -132,22 +113,13 @@ class JobTable:
 
 @dataclass(frozen=True)
 class ProgressTables:
-    """An instance as arrays.
+    """An instance as arrays."""
 
-    Attributes
-    ----------
-    horizon : T
-    types : device types, R of them
-    capacity : (R,) devices of a type in the cluster
-    machine_capacity : (H, R) devices by machine
-    jobs : one table per job
-    """
-
-    horizon: int
-    types: tuple[str, ...]
-    capacity: Ints
-    machine_capacity: Ints
-    jobs: tuple[JobTable, ...]
+    horizon: int  # T
+    types: tuple[str, ...]  # device types, R of them
+    capacity: Ints  # (R,) devices of a type in the cluster
+    machine_capacity: Ints  # (H, R) devices by machine
+    jobs: tuple[JobTable, ...]  # one table per job
 
     @cached_property
     def possible(self) -> NDArray[np.bool_]:

@@ -78,20 +78,14 @@ def _makespan_bound(instance: RarDdlsInstance) -> int:
 
 @dataclass(frozen=True)
 class _Load:
-    """Jobs grouped by gang size and duration.
+    """Jobs grouped by gang size and duration."""
 
-    Attributes
-    ----------
-    gangs : distinct gang sizes
-    kind, slots, count : per group, position of its gang size, duration, number of jobs
-    work : per gang size, sum of durations
-    """
-
-    gangs: list[int]
+    gangs: list[int]  # distinct gang sizes
+    # kind, slots, count: per group, position of its gang size, duration, number of jobs
     kind: Integers
     slots: Integers
     count: Integers
-    work: list[int]
+    work: list[int]  # per gang size, sum of durations
 
     @classmethod
     def of(cls, table: RateTable) -> _Load:

@@ -17,33 +17,21 @@ from schedgap.formulations.rar_ddls.rates import rate_table
 
 @dataclass(frozen=True)
 class Segment:
-    """Slots in which nothing changes for a job.
+    """Slots in which nothing changes for a job."""
 
-    Attributes
-    ----------
-    first, last : slots, both included; last is None for a job that stalls for ever
-    contention : p_j of eq. (6) there; 0 for a ring inside one server
-    rate : iterations per slot
-    """
-
+    # first, last: slots, both included; last is None for a job that stalls for ever
     first: int
     last: int | None
-    contention: int
-    rate: int
+    contention: int  # p_j of eq. (6) there; 0 for a ring inside one server
+    rate: int  # iterations per slot
 
 
 @dataclass(frozen=True)
 class Schedule:
-    """What follows from start slots and placements.
+    """What follows from start slots and placements."""
 
-    Attributes
-    ----------
-    completion : the slot in which each job completes, None where it never does
-    segments : each job's life in pieces of constant contention and rate
-    """
-
-    completion: dict[str, int | None]
-    segments: dict[str, tuple[Segment, ...]]
+    completion: dict[str, int | None]  # the slot in which each job completes, None where it never does
+    segments: dict[str, tuple[Segment, ...]]  # each job's life in pieces of constant contention and rate
 
     @property
     def makespan(self) -> int | None:

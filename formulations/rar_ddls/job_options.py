@@ -15,46 +15,30 @@ from schedgap.formulations.rar_ddls.rates import Integers, rate_table
 
 @dataclass(frozen=True)
 class Mode:
-    """One way for a ring that crosses servers to run through a slot.
+    """One way for a ring that crosses servers to run through a slot."""
 
-    Attributes
-    ----------
-    servers : the most servers it may use in this mode
-    spread_class : position of the class of such numbers of servers
-    level : the most rings that may cross any of its servers in this mode
-    rate : iterations per slot, at most F_j
-    """
-
-    servers: int
-    spread_class: int
-    level: int
-    rate: int
+    servers: int  # the most servers it may use in this mode
+    spread_class: int  # position of the class of such numbers of servers
+    level: int  # the most rings that may cross any of its servers in this mode
+    rate: int  # iterations per slot, at most F_j
 
 
 @dataclass(frozen=True)
 class JobOptions:
-    """What one job can do.
+    """What one job can do."""
 
-    Attributes
-    ----------
-    gpus, iterations : G_j, F_j
-    local : positions of the servers that hold the whole job; empty where its rate there is 0
-    local_duration : slots on any of them, whatever else runs
-    share : (S,) most GPUs on each server when the job crosses servers, min(O_s, G_j - 1); zeros where it cannot
-    modes : how it can run when it crosses servers; empty where it cannot
-    fewest, max_servers : numbers of servers of such a placement
-    shortest : slots that it takes at least when it crosses servers
-    """
-
+    # gpus, iterations: G_j, F_j
     gpus: int
     iterations: int
-    local: tuple[int, ...]
-    local_duration: int
+    local: tuple[int, ...]  # positions of the servers that hold the whole job; empty where its rate there is 0
+    local_duration: int  # slots on any of them, whatever else runs
+    # (S,) most GPUs on each server when the job crosses servers, min(O_s, G_j - 1); zeros where it cannot
     share: tuple[int, ...]
-    modes: tuple[Mode, ...]
+    modes: tuple[Mode, ...]  # how it can run when it crosses servers; empty where it cannot
+    # fewest, max_servers: numbers of servers of such a placement
     fewest: int
     max_servers: int
-    shortest: int
+    shortest: int  # slots that it takes at least when it crosses servers
 
     @property
     def classes(self) -> tuple[int, ...]:

@@ -43,26 +43,17 @@ class RateTable:
 
     phi = floor(1/tau + 1e-9) with tau of eq. (8), k = max(1, xi_1 p), f = k + alpha (k - 1); cut at
     ``RATE_CAP``. Equal to the exact rational value: floating point decides only where its error cannot matter.
-
-    Attributes
-    ----------
-    gpus : (J,) GPUs of each job, G_j
-    iterations : (J,) iterations of each job, F_j
-    n_max : the most servers a job can use, max_j min(G_j, S)
-    p_max : the most rings that can cross one server, max(1, min(jobs with G_j >= 2, max_s O_s))
-    fewest_servers : (J,) the fewest servers of the empty cluster that hold the job; 0 where none do
-    best_rate : (J,) iterations per slot alone on ``fewest_servers`` servers, which no placement and no
-        company exceeds; 0 for a job larger than the cluster
-    best_duration : (J,) slots, ceil(F_j / best_rate), or ``NEVER`` where the rate is 0
     """
 
-    gpus: Integers
-    iterations: Integers
-    n_max: int
-    p_max: int
-    fewest_servers: Integers
+    gpus: Integers  # (J,) GPUs of each job, G_j
+    iterations: Integers  # (J,) iterations of each job, F_j
+    n_max: int  # the most servers a job can use, max_j min(G_j, S)
+    p_max: int  # the most rings that can cross one server, max(1, min(jobs with G_j >= 2, max_s O_s))
+    fewest_servers: Integers  # (J,) the fewest servers of the empty cluster that hold the job; 0 where none do
+    # (J,) iterations per slot alone on ``fewest_servers`` servers, which no placement and no company exceeds; 0 for a
+    # job larger than the cluster
     best_rate: Integers
-    best_duration: Integers
+    best_duration: Integers  # (J,) slots, ceil(F_j / best_rate), or ``NEVER`` where the rate is 0
     _most_servers: Integers
     _parts: _TimeParts
 

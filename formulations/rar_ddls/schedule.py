@@ -48,24 +48,14 @@ _LOOKS = 40_000
 
 
 class Choices(NamedTuple):
-    """What a schedule is built from.
+    """What a schedule is built from."""
 
-    Attributes
-    ----------
-    order : (J,) jobs by falling priority
-    cross : (J,) NEVER_CROSS, CROSS_ALONE or CROSS_ANY
-    rule : (J,) how a ring fills servers
-    holds : (J,) 1 where no job behind it may start while it waits
-    likes : (J,) a server it tries first, or S for none
-    kind : (J,) where a job finds no room, no other of its kind (0 <= kind < J) is tried in that slot
-    """
-
-    order: Integers
-    cross: Integers
-    rule: Integers
-    holds: Integers
-    likes: Integers
-    kind: Integers
+    order: Integers  # (J,) jobs by falling priority
+    cross: Integers  # (J,) NEVER_CROSS, CROSS_ALONE or CROSS_ANY
+    rule: Integers  # (J,) how a ring fills servers
+    holds: Integers  # (J,) 1 where no job behind it may start while it waits
+    likes: Integers  # (J,) a server it tries first, or S for none
+    kind: Integers  # (J,) where a job finds no room, no other of its kind (0 <= kind < J) is tried in that slot
 
 
 def uniform_choices(work: Workload, order: Integers, cross: Integers | int, rule: Integers | int) -> Choices:

@@ -22,44 +22,27 @@ class Verdict(StrEnum):
 
 @dataclass(frozen=True)
 class Case:
-    """What a guarantee is evaluated on.
+    """What a guarantee is evaluated on."""
 
-    Attributes
-    ----------
-    instance : the instance
-    objective : the heuristic's objective, recomputed by the checker; None where it found nothing
-    info : what the heuristic reported of its run (see :class:`HeuristicRun`)
-    optimum : the proven optimum, or None
-    bound : a proven bound on the optimum (equals the optimum when that is known), or None
-    options : the options the heuristic ran with
-    """
-
-    instance: Instance
-    objective: float | None
-    info: Mapping[str, Any]
-    optimum: float | None
-    bound: float | None
-    options: Mapping[str, Any] = field(default_factory=dict)
+    instance: Instance  # the instance
+    objective: float | None  # the heuristic's objective, recomputed by the checker; None where it found nothing
+    info: Mapping[str, Any]  # what the heuristic reported of its run (see :class:`HeuristicRun`)
+    optimum: float | None  # the proven optimum, or None
+    bound: float | None  # a proven bound on the optimum (equals the optimum when that is known), or None
+    options: Mapping[str, Any] = field(default_factory=dict)  # the options the heuristic ran with
 
 
 @dataclass(frozen=True)
 class Evaluation:
-    """A claim on one case: ``left <= right``.
+    """A claim on one case: ``left <= right``."""
 
-    Attributes
-    ----------
-    verdict : HELD, REFUTED or NOT_APPLICABLE
-    left, right : the two sides of the claim, as numbers; `right` is the bound
-    reason : why it does not apply, or what the numbers are
-    outside : the text of the assumption that does not hold here; empty where all do
-    size : how large the numbers are whose difference a side is, see :func:`at_most`
-    """
-
-    verdict: Verdict
+    verdict: Verdict  # HELD, REFUTED or NOT_APPLICABLE
+    # left, right: the two sides of the claim, as numbers; `right` is the bound
     left: float | None = None
     right: float | None = None
-    reason: str = ""
-    outside: str = ""
+    reason: str = ""  # why it does not apply, or what the numbers are
+    outside: str = ""  # the text of the assumption that does not hold here; empty where all do
+    # how large the numbers are whose difference a side is, see :func:`at_most`
     size: float = field(default=0.0, compare=False)
 
     @property
@@ -127,16 +110,10 @@ class Assumption:
 
 @dataclass(frozen=True)
 class Measured:
-    """What a claim about growth or frequency comes out as: MEASURED, never held or refuted.
+    """What a claim about growth or frequency comes out as: MEASURED, never held or refuted."""
 
-    Attributes
-    ----------
-    values : what was measured, by name (exponents, counts, frequencies)
-    summary : one line with the numbers
-    """
-
-    values: Mapping[str, float]
-    summary: str
+    values: Mapping[str, float]  # what was measured, by name (exponents, counts, frequencies)
+    summary: str  # one line with the numbers
 
 
 @dataclass(frozen=True)

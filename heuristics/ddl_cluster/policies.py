@@ -149,21 +149,14 @@ ada_srsf = _policy(
 
 @dataclass(frozen=True)
 class ConservedRun:
-    """A run whose conservation has been checked.
+    """A run whose conservation has been checked."""
 
-    Attributes
-    ----------
-    run : as simulated
-    flow : by job, finish - arrival in seconds
-    utilisation : by GPU, the part of the time from its first placement to its last finish in which it computes;
-        0 for a GPU that has no job
-    metrics : see :func:`metrics`
-    """
-
-    run: FastRun
-    flow: Floats
+    run: FastRun  # as simulated
+    flow: Floats  # by job, finish - arrival in seconds
+    # by GPU, the part of the time from its first placement to its last finish in which it computes; 0 for a GPU that
+    # has no job
     utilisation: Floats
-    metrics: Mapping[str, Any]
+    metrics: Mapping[str, Any]  # see :func:`metrics`
 
 
 def run_policy(

@@ -44,23 +44,18 @@ class OutOfTimeError(RuntimeError):
 
 @dataclass(frozen=True)
 class FastLog:
-    """When tasks ran, in ticks; those in skipped cycles have no entry of their own.
+    """When tasks ran, in ticks; those in skipped cycles have no entry of their own."""
 
-    Attributes
-    ----------
-    start, end : compute tasks where asked for, else empty; laid out as the plain simulator's log
-    admitted, done : all-reduces in order; those of job j are from ``message_base[j]`` to ``message_base[j + 1]``
-    jumps : rows (job, tick, period, count, iterations): after `tick` the job, whose cycle of `period` ticks just
-        ended and had so many `iterations`, repeated it `count` times; in order for every job
-    placed : by job
-    """
-
+    # start, end: compute tasks where asked for, else empty; laid out as the plain simulator's log
     start: Ints
     end: Ints
+    # admitted, done: all-reduces in order; those of job j are from ``message_base[j]`` to ``message_base[j + 1]``
     admitted: Ints
     done: Ints
+    # rows (job, tick, period, count, iterations): after `tick` the job, whose cycle of `period` ticks just ended and
+    # had so many `iterations`, repeated it `count` times; in order for every job
     jumps: Ints
-    placed: Ints
+    placed: Ints  # by job
     task_base: Ints
     message_base: Ints
 
@@ -76,22 +71,14 @@ class FastLog:
 
 @dataclass(frozen=True)
 class FastRun:
-    """What came of a simulation.
+    """What came of a simulation."""
 
-    Attributes
-    ----------
-    finish : by job, ticks
-    placement : by job, its GPUs as (server position, index), given ones in the order of the file
-    log : all-reduces always; compute tasks where asked for, else empty arrays
-    moments : ticks at which something happened, those of skipped cycles left out
-    skipped : cycles that were skipped
-    """
-
-    finish: Ints
+    finish: Ints  # by job, ticks
+    # by job, its GPUs as (server position, index), given ones in the order of the file
     placement: tuple[tuple[Gpu, ...], ...]
-    log: FastLog
-    moments: int
-    skipped: int
+    log: FastLog  # all-reduces always; compute tasks where asked for, else empty arrays
+    moments: int  # ticks at which something happened, those of skipped cycles left out
+    skipped: int  # cycles that were skipped
 
 
 def prepared(

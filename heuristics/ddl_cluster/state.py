@@ -107,37 +107,28 @@ class Rules(NamedTuple):
 
 
 class State(NamedTuple):
-    """A cluster in the course of a simulation; the arrays change.
+    """A cluster in the course of a simulation; the arrays change."""
 
-    Attributes
-    ----------
-    jobs, workers, gpus, servers : tables
-    links : by server, the jobs whose all-reduces are active there
-    lists : by row, see above
-    events : a heap of jobs by the tick of their next event: how many they are, then the jobs. ``place`` of a job is
-        its position there, 0 where it has no event; ``key`` is the tick
-    rules : the link, the policy and how to run
-    started, ended : of every compute task, where they are recorded; laid out as in the plain simulator's log
-    messages : a row for each all-reduce that has ended: its job, its admission, its end
-    jumps : a row for each job of a component that skipped cycles: the job, the tick, the cycle's length, how many were
-        skipped, how many iterations of the job a cycle has
-    counts : see above
-    """
-
+    # jobs, workers, gpus, servers: tables
     jobs: Table
     cycles: Table
     workers: Table
     gpus: Table
     servers: Table
-    links: Ints
-    lists: Ints
+    links: Ints  # by server, the jobs whose all-reduces are active there
+    lists: Ints  # by row, see above
+    # a heap of jobs by the tick of their next event: how many they are, then the jobs. ``place`` of a job is its
+    # position there, 0 where it has no event; ``key`` is the tick
     events: Ints
-    rules: Rules
+    rules: Rules  # the link, the policy and how to run
+    # started, ended: of every compute task, where they are recorded; laid out as in the plain simulator's log
     started: Ints
     ended: Ints
-    messages: Ints
+    messages: Ints  # a row for each all-reduce that has ended: its job, its admission, its end
+    # a row for each job of a component that skipped cycles: the job, the tick, the cycle's length, how many were
+    # skipped, how many iterations of the job a cycle has
     jumps: Ints
-    counts: Ints
+    counts: Ints  # see above
 
 
 @njit_inline

@@ -309,16 +309,10 @@ State = tuple[int, ...]
 
 @dataclass(frozen=True)
 class Overload:
-    """The likeliest overload of one kind.
+    """The likeliest overload of one kind."""
 
-    Attributes
-    ----------
-    chance : that the row is loaded with its printed factor times its capacity, or more, in some slot
-    row : which
-    """
-
-    chance: float
-    row: Row | None
+    chance: float  # that the row is loaded with its printed factor times its capacity, or more, in some slot
+    row: Row | None  # which
 
 
 def likeliest_overloads(instance: DdljsInstance) -> dict[str, Overload] | str:

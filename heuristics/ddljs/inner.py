@@ -131,59 +131,35 @@ NEGLIGIBLE = 1e-9
 
 @dataclass(frozen=True)
 class SlotProblem:
-    """Problem (10) of one slot.
+    """Problem (10) of one slot."""
 
-    Attributes
-    ----------
-    instance : pi_k = mu_i(z_i + k) - mu_i(z_i); None where no job gains anything worth counting
-    jobs : positions of its jobs
-    ceiling : sum of each job's best gain: an upper bound on what the slot can add
-    left_out : the part of `ceiling` that jobs with negligible gains make up
-    """
-
-    instance: GVneInstance | None
-    jobs: list[int]
-    ceiling: float
-    left_out: float
+    instance: GVneInstance | None  # pi_k = mu_i(z_i + k) - mu_i(z_i); None where no job gains anything worth counting
+    jobs: list[int]  # positions of its jobs
+    ceiling: float  # sum of each job's best gain: an upper bound on what the slot can add
+    left_out: float  # the part of `ceiling` that jobs with negligible gains make up
 
 
 @dataclass(frozen=True)
 class Answer:
-    """What an inner method returns.
+    """What an inner method returns."""
 
-    Attributes
-    ----------
-    solution : of g-vne
-    bound : proven, on what any rings of the slot add
-    gamma : Gamma of Lemma 7
-    loads : of Algorithm 2: the largest share of a server's and of a link's capacity that is used, and the factors beta
-        and gamma that Theorem 8 allows them
-    """
-
-    solution: Solution
-    bound: float | None = None
-    gamma: int | None = None
+    solution: Solution  # of g-vne
+    bound: float | None = None  # proven, on what any rings of the slot add
+    gamma: int | None = None  # Gamma of Lemma 7
+    # of Algorithm 2: the largest share of a server's and of a link's capacity that is used, and the factors beta and
+    # gamma that Theorem 8 allows them
     loads: Mapping[str, float | None] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
 class Asked:
-    """What an inner method is asked to keep to.
+    """What an inner method is asked to keep to."""
 
-    Attributes
-    ----------
-    seed : of all randomness
-    gap : relative gap at which an exact method may stop
-    deadline : of the whole run
-    start : a solution to start from
-    tries : most roundings of Algorithm 2, u_b
-    """
-
-    seed: int = 0
-    gap: float = 0.0
-    deadline: Deadline = NO_DEADLINE
-    start: Solution | None = None
-    tries: int = TRIES
+    seed: int = 0  # of all randomness
+    gap: float = 0.0  # relative gap at which an exact method may stop
+    deadline: Deadline = NO_DEADLINE  # of the whole run
+    start: Solution | None = None  # a solution to start from
+    tries: int = TRIES  # most roundings of Algorithm 2, u_b
 
     def options(self) -> SolveOptions:
         """The same for an exact method, on one thread."""

@@ -30,18 +30,11 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Factors:
-    """Factors on capacities, each row's as an array over the rows of the master.
+    """Factors on capacities, each row's as an array over the rows of the master."""
 
-    Attributes
-    ----------
-    printed : (I,) Theorem 8's beta^r and gamma
-    instance : (I,) from the loads of the rings there are
-    of_link : (I,) whether the row is a link
-    """
-
-    printed: Floats
-    instance: Floats
-    of_link: NDArray[np.bool_]
+    printed: Floats  # (I,) Theorem 8's beta^r and gamma
+    instance: Floats  # (I,) from the loads of the rings there are
+    of_link: NDArray[np.bool_]  # (I,) whether the row is a link
 
     @property
     def summary(self) -> dict[str, float | None]:
@@ -118,22 +111,13 @@ _WORTH = ("objective", "lp", "lp_fixed", "lp_rings")
 
 @dataclass(frozen=True)
 class Plan:
-    """Steps 3 to 6: what is rounded.
+    """Steps 3 to 6: what is rounded."""
 
-    Attributes
-    ----------
-    first : the program over all ring sizes (Step 3)
-    second : the program with the sizes fixed (Step 4); the first one again where they are not
-    sizes : (J,) kappa, 0 for jobs that the first program leaves out
-    mixture : the weighted rings (Step 6)
-    factors : beta and gamma (Step 2)
-    """
-
-    first: Relaxation
-    second: Relaxation
-    sizes: Ints
-    mixture: Mixture
-    factors: Factors
+    first: Relaxation  # the program over all ring sizes (Step 3)
+    second: Relaxation  # the program with the sizes fixed (Step 4); the first one again where they are not
+    sizes: Ints  # (J,) kappa, 0 for jobs that the first program leaves out
+    mixture: Mixture  # the weighted rings (Step 6)
+    factors: Factors  # beta and gamma (Step 2)
 
 
 def make_plan(

@@ -24,13 +24,9 @@ _SAME = 1e-9
 
 @dataclass(frozen=True)
 class Frequency:
-    """How often something happened.
+    """How often something happened."""
 
-    Attributes
-    ----------
-    hits, trials : counts
-    """
-
+    # hits, trials: counts
     hits: int
     trials: int
 
@@ -54,27 +50,19 @@ class Frequency:
 
 @dataclass(frozen=True)
 class Counts:
-    """Roundings of one plan.
+    """Roundings of one plan."""
 
-    Attributes
-    ----------
-    third : utility >= a third of the target
-    within : all loads within the factors of the rings at hand
-    both : both at once
-    printed_node, printed_link : trials are pairs of a rounding and a server's resource (a link); hits are loads of
-        at least the printed factor times the capacity
-    own_node, own_link : the same with the factors of the rings at hand
-    worst : largest load over capacity
-    """
-
-    third: Frequency
-    within: Frequency
-    both: Frequency
+    third: Frequency  # utility >= a third of the target
+    within: Frequency  # all loads within the factors of the rings at hand
+    both: Frequency  # both at once
+    # printed_node, printed_link: trials are pairs of a rounding and a server's resource (a link); hits are loads of at
+    # least the printed factor times the capacity
     printed_node: Frequency
     printed_link: Frequency
+    # own_node, own_link: the same with the factors of the rings at hand
     own_node: Frequency
     own_link: Frequency
-    worst: float
+    worst: float  # largest load over capacity
 
 
 def count_roundings(plan: Plan, target: float, trials: int, seed: int) -> Counts:

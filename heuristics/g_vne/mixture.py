@@ -29,26 +29,15 @@ LEAST_WEIGHT = 1e-9
 
 @dataclass(frozen=True)
 class Relaxation:
-    """A solved linear program over rings.
+    """A solved linear program over rings."""
 
-    Attributes
-    ----------
-    subproblem : rows of the master, and the way from columns to rings
-    columns : all that were generated
-    weights : (columns,) of an optimal solution; of a feasible one where `complete` is False
-    value : the solution's utility
-    bound : on the program's optimum; None where nothing was priced in time
-    complete : the program is solved to its optimum
-    reduced : (columns,) reduced costs, at most 0 for an optimal solution
-    """
-
-    subproblem: RingSubproblem
-    columns: tuple[Column, ...]
-    weights: Floats
-    value: float
-    bound: float | None
-    complete: bool
-    reduced: Floats
+    subproblem: RingSubproblem  # rows of the master, and the way from columns to rings
+    columns: tuple[Column, ...]  # all that were generated
+    weights: Floats  # (columns,) of an optimal solution; of a feasible one where `complete` is False
+    value: float  # the solution's utility
+    bound: float | None  # on the program's optimum; None where nothing was priced in time
+    complete: bool  # the program is solved to its optimum
+    reduced: Floats  # (columns,) reduced costs, at most 0 for an optimal solution
 
     @cached_property
     def chi(self) -> Floats:
@@ -136,20 +125,12 @@ def fits_alone(column: Column, capacity: Floats) -> bool:
 
 @dataclass(frozen=True)
 class Mixture:
-    """The weighted rings M_i of all jobs.
+    """The weighted rings M_i of all jobs."""
 
-    Attributes
-    ----------
-    columns : the rings with positive weight, job by job
-    weights : (columns,) probabilities; those of a job sum to at most 1
-    capacity : (I,) of servers' resources and links that rings can fill
-    dropped : weight of rings left out because they do not fit the empty network
-    """
-
-    columns: tuple[Column, ...]
-    weights: Floats
-    capacity: Floats
-    dropped: float
+    columns: tuple[Column, ...]  # the rings with positive weight, job by job
+    weights: Floats  # (columns,) probabilities; those of a job sum to at most 1
+    capacity: Floats  # (I,) of servers' resources and links that rings can fill
+    dropped: float  # weight of rings left out because they do not fit the empty network
 
     @classmethod
     def of(cls, relaxation: Relaxation, drop: bool) -> Mixture:

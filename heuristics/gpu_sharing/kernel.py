@@ -32,54 +32,36 @@ def share_now(a: float, n: float, xi_o: float, xi_n: float, wait: float, n_wait:
 
 
 class Jobs(NamedTuple):
-    """The jobs of an instance, J of them with at most E entries (numbers of accumulation steps).
+    """The jobs of an instance, J of them with at most E entries (numbers of accumulation steps)."""
 
-    Attributes
-    ----------
-    gpus : (J,) gang sizes
-    entries : (J,) how many entries there are
-    work, load : (J, E) slots alone and memory of a GPU, by entry
-    kind : (J,) class of a job
-    slowdown, slowed : (C, C) xi by classes and its transpose
-    """
-
-    gpus: Ints
-    entries: Ints
+    gpus: Ints  # (J,) gang sizes
+    entries: Ints  # (J,) how many entries there are
+    # work, load: (J, E) slots alone and memory of a GPU, by entry
     work: Floats
     load: Floats
-    kind: Ints
+    kind: Ints  # (J,) class of a job
+    # slowdown, slowed: (C, C) xi by classes and its transpose
     slowdown: Floats
     slowed: Floats
 
 
 class Occupants(NamedTuple):
-    """Jobs that hold GPUs alone, with room for as many more as wait: one that starts here is one for those after it.
+    """Jobs that hold GPUs alone, with room for as many more as wait: one that starts here is one for those after it."""
 
-    Attributes
-    ----------
-    job : (P,) job numbers, by the first of their lone GPUs
-    alone : (P,) how many GPUs each holds alone
-    remaining, pace, room : (P,) work left, present slowdown, memory left beside it
-    """
-
-    job: Ints
-    alone: Ints
+    job: Ints  # (P,) job numbers, by the first of their lone GPUs
+    alone: Ints  # (P,) how many GPUs each holds alone
+    # remaining, pace, room: (P,) work left, present slowdown, memory left beside it
     remaining: Floats
     pace: Floats
     room: Floats
 
 
 class Starts(NamedTuple):
-    """Who starts, by place in the list of those that wait.
+    """Who starts, by place in the list of those that wait."""
 
-    Attributes
-    ----------
-    entry : (W,) entry of the accumulation steps, or -1 for a job that waits
-    partners, taken : (W, most partners + 1) an occupant's place, and the GPUs taken beside it; the list ends with -1,
-        and what is missing to the gang size comes from the free GPUs
-    """
-
-    entry: Ints
+    entry: Ints  # (W,) entry of the accumulation steps, or -1 for a job that waits
+    # partners, taken: (W, most partners + 1) an occupant's place, and the GPUs taken beside it; the list ends with -1,
+    # and what is missing to the gang size comes from the free GPUs
     partners: Ints
     taken: Ints
 

@@ -32,20 +32,13 @@ DONE = 1e-12
 
 @dataclass
 class Forked:
-    """A forked schedule.
+    """A forked schedule."""
 
-    Attributes
-    ----------
-    rounds : by slot, the job and the steps of every node that runs a copy
-    finish : last slot of every job that is done
-    busy : per slot, node-time in slots
-    stopped : "time limit" or "too large" where the run ended before the jobs or the horizon did
-    """
-
+    # by slot, the job and the steps of every node that runs a copy
     rounds: dict[int, dict[int, tuple[int, float]]] = field(default_factory=dict)
-    finish: dict[int, int] = field(default_factory=dict)
-    busy: list[float] = field(default_factory=list)
-    stopped: str | None = None
+    finish: dict[int, int] = field(default_factory=dict)  # last slot of every job that is done
+    busy: list[float] = field(default_factory=list)  # per slot, node-time in slots
+    stopped: str | None = None  # "time limit" or "too large" where the run ended before the jobs or the horizon did
 
     def utilisation(self, nodes: int) -> float:
         """CRU: busy node-time over nodes times rounds (paper 002, section V-C)."""

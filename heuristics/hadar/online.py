@@ -43,17 +43,12 @@ _MOST_EXPONENT = 650.0
 
 @dataclass(frozen=True)
 class PriceEnds:
-    """U_min and U_max of eqs. (6) and (7), and what they come from.
+    """U_min and U_max of eqs. (6) and (7), and what they come from."""
 
-    Attributes
-    ----------
-    low, high : U_min, U_max, the same for every type
-    eta : the scaling factor; None with ``umin="direct"``
-    """
-
+    # low, high: U_min, U_max, the same for every type
     low: float
     high: float
-    eta: float | None
+    eta: float | None  # the scaling factor; None with ``umin="direct"``
 
 
 def price_ends(instance: HadarInstance, data: ProgressTables, umin: str, eta: str) -> PriceEnds | None:

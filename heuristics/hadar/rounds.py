@@ -189,24 +189,17 @@ def greedy(
 
 @dataclass
 class Market:
-    """The jobs as arrays, and the prices' ends in a round.
-
-    Attributes
-    ----------
-    workers, arrivals : (J,)
-    type_steps : (J, R)
-    utilities : (J, 9) in closed form, see ``Worth.row``
-    recursions : states of all recursions so far
-    """
+    """The jobs as arrays, and the prices' ends in a round."""
 
     data: ProgressTables
+    # workers, arrivals: (J,)
     workers: Ints
     arrivals: Ints
-    type_steps: Ints
-    utilities: Floats
+    type_steps: Ints  # (J, R)
+    utilities: Floats  # (J, 9) in closed form, see ``Worth.row``
     density: bool
     communication: float
-    recursions: int = 0
+    recursions: int = 0  # states of all recursions so far
 
     @classmethod
     def of(cls, data: ProgressTables, density: bool, communication: float) -> Market:

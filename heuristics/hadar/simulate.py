@@ -160,30 +160,17 @@ def short_of_time(deadline: Deadline, entries: int) -> bool:
 
 @dataclass
 class State:
-    """What an algorithm knows at the start of a round.
+    """What an algorithm knows at the start of a round."""
 
-    Attributes
-    ----------
-    slot : the round
-    active : jobs that have arrived and are not done, in input order
-    arrived : those of them that arrived since the last decision
-    missing : (J,) units of progress still missing
-    finer : by how much these units are finer than those of the tables
-    held : devices (H, R) of each active job in the round before
-    used : (H, R) their sum
-    attained : (J,) device-rounds received so far
-    changed : whether jobs arrived or finished since the last decision
-    """
-
-    slot: int
-    active: list[int]
-    missing: Ints
-    finer: int
-    held: dict[int, Ints]
-    used: Ints
-    attained: Ints
-    arrived: list[int] = field(default_factory=list)
-    changed: bool = True
+    slot: int  # the round
+    active: list[int]  # jobs that have arrived and are not done, in input order
+    missing: Ints  # (J,) units of progress still missing
+    finer: int  # by how much these units are finer than those of the tables
+    held: dict[int, Ints]  # devices (H, R) of each active job in the round before
+    used: Ints  # (H, R) their sum
+    attained: Ints  # (J,) device-rounds received so far
+    arrived: list[int] = field(default_factory=list)  # those of them that arrived since the last decision
+    changed: bool = True  # whether jobs arrived or finished since the last decision
 
 
 Policy = Callable[[State], dict[int, Ints]]
@@ -205,23 +192,15 @@ def never(state: State, grids: dict[int, Ints], most: int) -> int:
 
 @dataclass
 class Simulated:
-    """What came out of a simulation.
+    """What came out of a simulation."""
 
-    Attributes
-    ----------
-    runs : by job, its runs: first slot, last slot, devices
-    finish : last slot of every job that is done
-    rounds : the last round looked at
-    changes : how often a job was moved
-    decisions : how often the policy was asked
-    stopped : why the run ended before the jobs or the horizon did: "time limit" or "too large"; None where not
-    """
-
+    # by job, its runs: first slot, last slot, devices
     runs: dict[int, list[tuple[int, int, Entries]]] = field(default_factory=dict)
-    finish: dict[int, int] = field(default_factory=dict)
-    rounds: int = 0
-    changes: int = 0
-    decisions: int = 0
+    finish: dict[int, int] = field(default_factory=dict)  # last slot of every job that is done
+    rounds: int = 0  # the last round looked at
+    changes: int = 0  # how often a job was moved
+    decisions: int = 0  # how often the policy was asked
+    # why the run ended before the jobs or the horizon did: "time limit" or "too large"; None where not
     stopped: str | None = None
 
     def hold(self, j: int, first: int, last: int, devices: Entries) -> None:

@@ -19,30 +19,19 @@ from schedgap.formulations.rar_ddls.running import DONE, FAR, HEAP, NOW, RUNNING
 
 
 class Gpus(NamedTuple):
-    """The cluster's GPUs; arrays that compiled code changes.
+    """The cluster's GPUs; arrays that compiled code changes."""
 
-    Attributes
-    ----------
-    load : (N,) sums of weights
-    busy : (N,) marks
-    taken : (sum G_j,) GPUs of each job
-    server_of : (N,) the server of a GPU
-    pool, pool_size : heap of the idle GPUs by (load, index), as load * N + index
-    servers : (S,) heap of servers by (average load, index), and `total`: (S,) the sums of their loads
-    selected : (S,) marks of the servers that the head job may use
-    scratch : (N,) room for a selection
-    """
-
-    load: Integers
-    busy: npt.NDArray[np.bool_]
-    taken: Integers
-    server_of: Integers
+    load: Integers  # (N,) sums of weights
+    busy: npt.NDArray[np.bool_]  # (N,) marks
+    taken: Integers  # (sum G_j,) GPUs of each job
+    server_of: Integers  # (N,) the server of a GPU
+    # pool, pool_size: heap of the idle GPUs by (load, index), as load * N + index
     pool: Integers
     pool_size: Integers
-    servers: Integers
+    servers: Integers  # (S,) heap of servers by (average load, index), and `total`: (S,) the sums of their loads
     total: Integers
-    selected: npt.NDArray[np.bool_]
-    scratch: Integers
+    selected: npt.NDArray[np.bool_]  # (S,) marks of the servers that the head job may use
+    scratch: Integers  # (N,) room for a selection
 
 
 def new_gpus(work: Workload) -> Gpus:
@@ -178,26 +167,17 @@ TOO_LATE = -1
 
 
 class Plan(NamedTuple):
-    """What the passes of one search have in common; arrays that compiled code reads.
+    """What the passes of one search have in common; arrays that compiled code reads."""
 
-    Attributes
-    ----------
-    order : (J,) jobs in the order in which they are taken
-    weights : (J,) what a job adds to the load of its GPUs
-    need : (J,) GPUs that the servers selected by Algorithm 3 must have, min(ceil(lambda G_j), N)
-    longest, area : (J + 1,) of the jobs from a place in the order on: the largest best duration, and the
-        sum of G_j times best duration
-    row : (J + 1,) the GPUs of job j are written to row[j]..row[j+1]-1
-    draws : (2 sum G_j,) numbers in [0, 1) for random fit, else empty
-    """
-
-    order: Integers
-    weights: Integers
-    need: Integers
+    order: Integers  # (J,) jobs in the order in which they are taken
+    weights: Integers  # (J,) what a job adds to the load of its GPUs
+    need: Integers  # (J,) GPUs that the servers selected by Algorithm 3 must have, min(ceil(lambda G_j), N)
+    # longest, area: (J + 1,) of the jobs from a place in the order on: the largest best duration, and the sum of G_j
+    # times best duration
     longest: Integers
     area: Integers
-    row: Integers
-    draws: npt.NDArray[np.float64]
+    row: Integers  # (J + 1,) the GPUs of job j are written to row[j]..row[j+1]-1
+    draws: npt.NDArray[np.float64]  # (2 sum G_j,) numbers in [0, 1) for random fit, else empty
 
 
 @njit_kernel
@@ -296,18 +276,11 @@ def _take_random(work: Workload, gpus: Gpus, room: int, draws: npt.NDArray[np.fl
 
 
 class Available(NamedTuple):
-    """GPUs of a load that leaves room for a job, when its turn comes.
+    """GPUs of a load that leaves room for a job, when its turn comes."""
 
-    Attributes
-    ----------
-    idle : how many are free now
-    reach : how many there are, busy ones included; fewer than the gang has will never be enough
-    high : the smallest load, the job's weight included, that theta kept a GPU from; FAR for none
-    """
-
-    idle: int
-    reach: int
-    high: int
+    idle: int  # how many are free now
+    reach: int  # how many there are, busy ones included; fewer than the gang has will never be enough
+    high: int  # the smallest load, the job's weight included, that theta kept a GPU from; FAR for none
 
 
 @njit_inline

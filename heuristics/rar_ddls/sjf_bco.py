@@ -85,20 +85,12 @@ def require_gpu_arrays(instance: RarDdlsInstance) -> None:
 
 @dataclass(frozen=True)
 class Estimates:
-    """rho_hat in whole numbers, so that loads and limits are compared exactly.
+    """rho_hat in whole numbers, so that loads and limits are compared exactly."""
 
-    Attributes
-    ----------
-    rho_hat : the estimates themselves, slots
-    u : loads are sums of rho_hat / u
-    weights : (J,) rho_hat times ``scale``, whole
-    scale : what the estimates are multiplied by
-    """
-
-    rho_hat: tuple[float, ...]
-    u: Fraction
-    weights: Integers
-    scale: int
+    rho_hat: tuple[float, ...]  # the estimates themselves, slots
+    u: Fraction  # loads are sums of rho_hat / u
+    weights: Integers  # (J,) rho_hat times ``scale``, whole
+    scale: int  # what the estimates are multiplied by
 
     def limit(self, theta: float) -> int:
         """The largest sum of weights whose load is at most theta; FAR for infinity."""
@@ -143,21 +135,14 @@ def estimates(instance: RarDdlsInstance, rho_hat: RhoHat, u: float) -> Estimates
 
 @dataclass(frozen=True)
 class CompletedPass:
-    """A pass that went through.
+    """A pass that went through."""
 
-    Attributes
-    ----------
-    theta, kappa : its limits; theta may be infinite
-    makespan : slots, from the dynamics
-    weight : W_max as a sum of weights
-    run : the workload that holds the schedule
-    """
-
+    # theta, kappa: its limits; theta may be infinite
     theta: float
     kappa: int
-    makespan: int
-    weight: int
-    run: Workload
+    makespan: int  # slots, from the dynamics
+    weight: int  # W_max as a sum of weights
+    run: Workload  # the workload that holds the schedule
 
 
 @dataclass(frozen=True)
@@ -173,28 +158,18 @@ class _KnownEnding:
 
 @dataclass
 class Search:
-    """Passes over theta and kappa, none of them run twice.
+    """Passes over theta and kappa, none of them run twice."""
 
-    Attributes
-    ----------
-    work, plan, estimates : what is to be scheduled
-    policy : as in ``passes``
-    literal : run every pass as printed, with none of the accelerations (for counting steps)
-    deadline : looked at between the passes of :meth:`bisect`
-    stopped : whether it ended a bisection
-    passes_run : passes that were run
-    attempts : how often Algorithms 2 and 3 looked for GPUs in them
-    """
-
+    # work, plan, estimates: what is to be scheduled
     work: Workload
     plan: Plan
     estimates: Estimates
-    policy: int = passes.LEAST_LOADED
-    literal: bool = False
-    deadline: Deadline = NO_DEADLINE
-    stopped: bool = False
-    passes_run: int = 0
-    attempts: list[int] = field(default_factory=lambda: [0, 0])
+    policy: int = passes.LEAST_LOADED  # as in ``passes``
+    literal: bool = False  # run every pass as printed, with none of the accelerations (for counting steps)
+    deadline: Deadline = NO_DEADLINE  # looked at between the passes of :meth:`bisect`
+    stopped: bool = False  # whether it ended a bisection
+    passes_run: int = 0  # passes that were run
+    attempts: list[int] = field(default_factory=lambda: [0, 0])  # how often Algorithms 2 and 3 looked for GPUs in them
     _known: dict[int, list[_KnownEnding]] = field(default_factory=dict)
 
     def one_pass(self, theta: float, kappa: int, beat: int) -> CompletedPass | None:

@@ -189,20 +189,14 @@ class Prover:
 
 @dataclass(frozen=True)
 class Verdict:
-    """What a certificate proves.
-
-    Attributes
-    ----------
-    bound : the optimum is at least (minimising) or at most (maximising) this; None where there is no schedule
-    sense : 1 minimise, -1 maximise
-    leaves : of the tree
-    value : of the schedule in the certificate's own model, where one was given and the form has a map
-    """
+    """What a certificate proves."""
 
     problem: str
+    # the optimum is at least (minimising) or at most (maximising) this; None where there is no schedule
     bound: Fraction | None
-    sense: int
-    leaves: int
+    sense: int  # 1 minimise, -1 maximise
+    leaves: int  # of the tree
+    # of the schedule in the certificate's own model, where one was given and the form has a map
     value: Fraction | None = None
 
 

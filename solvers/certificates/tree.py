@@ -42,10 +42,6 @@ class Tree:
     target : what is to be proven, for minimisation; None: that there is no schedule
     deadline, max_leaves : when to give up, in time and in leaves
     wanted : what leaves prove if that takes no further split, where it is more than the target
-
-    Attributes
-    ----------
-    proven : the least value that a leaf proves, the target or more; None where every leaf is empty
     """
 
     model: Model
@@ -54,6 +50,7 @@ class Tree:
     max_leaves: int = 20_000
     wanted: Fraction | None = None
     leaves: int = 0
+    # the least value that a leaf proves, the target or more; None where every leaf is empty
     proven: Fraction | None = None
     _names: list[str] = field(default_factory=list)
 

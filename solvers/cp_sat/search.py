@@ -55,42 +55,27 @@ def cp_parameters(
 
 @dataclass(frozen=True)
 class Listener:
-    """What a search reports to while it goes on.
+    """What a search reports to while it goes on."""
 
-    Attributes
-    ----------
-    point : called with the values of every better solution, by index of variable, and of the bound; returns whether to
-        stop. None where nobody asks
-    bound : called with every better bound; returns whether to stop. None where nobody asks
-    log : receives the log, line by line, or None
-    """
-
+    # called with the values of every better solution, by index of variable, and of the bound; returns whether to stop.
+    # None where nobody asks
     point: Callable[[Sequence[int], float], bool] | None = None
+    # called with every better bound; returns whether to stop. None where nobody asks
     bound: Callable[[float], bool] | None = None
-    log: Callable[[str], None] | None = None
+    log: Callable[[str], None] | None = None  # receives the log, line by line, or None
 
 
 @dataclass(frozen=True)
 class CpEnd:
-    """How CP-SAT ended.
+    """How CP-SAT ended."""
 
-    Attributes
-    ----------
-    status : its own name: OPTIMAL, FEASIBLE, INFEASIBLE, UNKNOWN or MODEL_INVALID; UNKNOWN where it was left behind
-        or died
-    values : of the best solution, by index of variable; None where there is none
-    bound : its bound on the objective
-    work : deterministic time
-    branches : of its search tree
-    died : what it said when it ended its process; "" where it did not
-    """
-
+    # its own name: OPTIMAL, FEASIBLE, INFEASIBLE, UNKNOWN or MODEL_INVALID; UNKNOWN where it was left behind or died
     status: str = "UNKNOWN"
-    values: Sequence[int] | None = None
-    bound: float = 0.0
-    work: float = 0.0
-    branches: int = 0
-    died: str = ""
+    values: Sequence[int] | None = None  # of the best solution, by index of variable; None where there is none
+    bound: float = 0.0  # its bound on the objective
+    work: float = 0.0  # deterministic time
+    branches: int = 0  # of its search tree
+    died: str = ""  # what it said when it ended its process; "" where it did not
 
 
 class _Points(native.SolutionCallback):
@@ -109,19 +94,13 @@ class _Points(native.SolutionCallback):
 
 @dataclass
 class CpSearch:
-    """One search of one model in this process.
+    """One search of one model in this process."""
 
-    Attributes
-    ----------
-    model, parameters : what is searched, and how
-    listener : an error of its own ends the search and is raised by :meth:`go`
-    abandoned : nobody listens any more
-    """
-
+    # model, parameters: what is searched, and how
     model: native.CpModelProto
     parameters: native.SatParameters
-    listener: Listener
-    abandoned: bool = False
+    listener: Listener  # an error of its own ends the search and is raised by :meth:`go`
+    abandoned: bool = False  # nobody listens any more
     _solver: native.SolveWrapper = field(default_factory=native.SolveWrapper)
     _errors: list[BaseException] = field(default_factory=list)
 

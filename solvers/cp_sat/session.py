@@ -29,28 +29,16 @@ for minutes, of which it counts next to nothing."""
 
 @dataclass(frozen=True)
 class CpAnswer:
-    """How a search ended.
+    """How a search ended."""
 
-    Attributes
-    ----------
-    infeasible : proven that the model has no solution
-    optimal : proven that the last solution is optimal (or the first, without an objective)
-    has_solution : some solution was found
-    bound : proven lower bound on the objective in whole numbers; None where none is known
-    interrupted : Ctrl-C came
-    work : deterministic time it took
-    value : values of the last solution; None when there is none, or when the search was left behind
-    died : what CP-SAT said when it ended its process; "" where it did not
-    """
-
-    infeasible: bool
-    optimal: bool
-    has_solution: bool
-    bound: int | None
-    interrupted: bool
-    work: float
-    value: Value | None
-    died: str = ""
+    infeasible: bool  # proven that the model has no solution
+    optimal: bool  # proven that the last solution is optimal (or the first, without an objective)
+    has_solution: bool  # some solution was found
+    bound: int | None  # proven lower bound on the objective in whole numbers; None where none is known
+    interrupted: bool  # Ctrl-C came
+    work: float  # deterministic time it took
+    value: Value | None  # values of the last solution; None when there is none, or when the search was left behind
+    died: str = ""  # what CP-SAT said when it ended its process; "" where it did not
 
 
 def run_cp(

@@ -21,24 +21,14 @@ Floats = NDArray[np.float64]
 
 
 class PricedJobs(NamedTuple):
-    """J jobs.
+    """J jobs."""
 
-    Attributes
-    ----------
-    arrival : (J,) first slot
-    length : (J,) slots that it holds one after the other; 0 where it may pause
-    work : (J,) slots at full rate of a job that may pause
-    rate : (J,) capacity that it holds in a slot at full rate
-    kind : (J,) row of the prices
-    soonest : (J,) slots until a job that may pause completes, at least
-    """
-
-    arrival: Ints
-    length: Ints
-    work: Floats
-    rate: Floats
-    kind: Ints
-    soonest: Ints
+    arrival: Ints  # (J,) first slot
+    length: Ints  # (J,) slots that it holds one after the other; 0 where it may pause
+    work: Floats  # (J,) slots at full rate of a job that may pause
+    rate: Floats  # (J,) capacity that it holds in a slot at full rate
+    kind: Ints  # (J,) row of the prices
+    soonest: Ints  # (J,) slots until a job that may pause completes, at least
 
 
 class Pieces(NamedTuple):

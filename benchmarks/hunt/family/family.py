@@ -25,32 +25,20 @@ FORM = 1
 
 @dataclass(frozen=True)
 class Family:
-    """What ``schedgap hunt --family`` writes down.
+    """What ``schedgap hunt --family`` writes down."""
 
-    Attributes
-    ----------
-    problem, method, options : whose ratio it is, with options beyond the defaults
-    parameter : the list or number whose size n is
-    generator : the instances
-    points : the values at every size that was solved
-    fitted : the sizes that the generator was fitted on
-    hunted : the largest ratio that the hunts found, by size
-    command : what finds it again
-    proof : where the ratio is proven for every n; empty for a conjecture
-    stretch : a second parameter, where one makes the ratio larger
-    """
-
+    # problem, method, options: whose ratio it is, with options beyond the defaults
     problem: Problem
     method: str
     options: Mapping[str, Json]
-    parameter: str
-    generator: Generator
-    points: tuple[Point, ...]
-    fitted: tuple[int, ...]
-    hunted: Mapping[int, float]
-    command: str
-    proof: str = ""
-    stretch: Stretch | None = None
+    parameter: str  # the list or number whose size n is
+    generator: Generator  # the instances
+    points: tuple[Point, ...]  # the values at every size that was solved
+    fitted: tuple[int, ...]  # the sizes that the generator was fitted on
+    hunted: Mapping[int, float]  # the largest ratio that the hunts found, by size
+    command: str  # what finds it again
+    proof: str = ""  # where the ratio is proven for every n; empty for a conjecture
+    stretch: Stretch | None = None  # a second parameter, where one makes the ratio larger
 
     @property
     def closed(self) -> Closed | None:

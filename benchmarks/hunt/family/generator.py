@@ -39,14 +39,9 @@ MARK = "= "
 
 @dataclass(frozen=True)
 class Generator:
-    """Instances of every size n.
+    """Instances of every size n."""
 
-    Attributes
-    ----------
-    form : as in :mod:`~schedgap.benchmarks.hunt.family.forms`, with a polynomial for every number
-    """
-
-    form: Form
+    form: Form  # as in :mod:`~schedgap.benchmarks.hunt.family.forms`, with a polynomial for every number
 
     def __call__(self, n: int) -> dict[str, Json]:
         """The instance of size n, as a JSON object without a name.

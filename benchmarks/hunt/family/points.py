@@ -29,21 +29,14 @@ EVIDENCE = 2
 
 @dataclass(frozen=True)
 class Point:
-    """One size.
+    """One size."""
 
-    Attributes
-    ----------
-    n : the size
-    objective, optimum : of the heuristic, and the proven optimum, by the problem's checker
-    proof : how far the optimum is proven
-    weight : jobs (or tasks) of the instance: a mean times this is a sum
-    """
-
-    n: int
+    n: int  # the size
+    # objective, optimum: of the heuristic, and the proven optimum, by the problem's checker
     objective: Fraction
     optimum: Fraction
-    proof: Proof
-    weight: int
+    proof: Proof  # how far the optimum is proven
+    weight: int  # jobs (or tasks) of the instance: a mean times this is a sum
 
     def ratio(self, sense: int) -> Fraction:
         """At least 1."""
@@ -114,21 +107,14 @@ def _certified(target: Target, instance: Any, value: Fraction, solution: Any) ->
 
 @dataclass(frozen=True)
 class Closed:
-    """A ratio as a function of n that holds exactly at every point.
+    """A ratio as a function of n that holds exactly at every point."""
 
-    Attributes
-    ----------
-    ratio : at least 1
-    objective, optimum : polynomials as text, each times the number of jobs where `summed`
-    summed : the values are means, and these are sums
-    degree : the larger of both degrees
-    """
-
-    ratio: Quotient
+    ratio: Quotient  # at least 1
+    # objective, optimum: polynomials as text, each times the number of jobs where `summed`
     objective: str
     optimum: str
-    summed: bool
-    degree: int
+    summed: bool  # the values are means, and these are sums
+    degree: int  # the larger of both degrees
 
 
 def closed(points: Sequence[Point], sense: int) -> Closed | None:
@@ -156,20 +142,12 @@ SIZES = 6
 
 @dataclass(frozen=True)
 class Stretch:
-    """The numbers that are multiplied, and what the ratio tends to as m grows.
+    """The numbers that are multiplied, and what the ratio tends to as m grows."""
 
-    Attributes
-    ----------
-    numbers : where they are, in words
-    limit : of the ratio, as a function of n, as text
-    growth : it grows like n to this power
-    sizes : the n at which the values are polynomials of m, exactly
-    """
-
-    numbers: str
-    limit: str
-    growth: int
-    sizes: tuple[int, ...]
+    numbers: str  # where they are, in words
+    limit: str  # of the ratio, as a function of n, as text
+    growth: int  # it grows like n to this power
+    sizes: tuple[int, ...]  # the n at which the values are polynomials of m, exactly
 
     def to_dict(self) -> dict[str, Json]:
         """JSON-compatible form."""

@@ -45,23 +45,14 @@ OPTIONS = options_of(_own)
 
 @dataclass(frozen=True)
 class Lifted:
-    """What a search for families comes to.
+    """What a search for families comes to."""
 
-    Attributes
-    ----------
-    target : what was hunted
-    families : the best first
-    hunted : the largest ratio found, by size
-    folder : where everything is; the best family is in FAMILY.json
-    finished : False after Ctrl-C
-    defects, lost : as of a hunt, of all of this
-    """
-
-    target: Target
-    families: tuple[Family, ...]
-    hunted: Mapping[int, float]
-    folder: Path
-    finished: bool = True
+    target: Target  # what was hunted
+    families: tuple[Family, ...]  # the best first
+    hunted: Mapping[int, float]  # the largest ratio found, by size
+    folder: Path  # where everything is; the best family is in FAMILY.json
+    finished: bool = True  # False after Ctrl-C
+    # defects, lost: as of a hunt, of all of this
     defects: tuple[str, ...] = ()
     lost: tuple[str, ...] = ()
 

@@ -17,20 +17,12 @@ from schedgap.formulations.gpu_sharing.fit import IterationModel
 
 @dataclass(frozen=True)
 class Task:
-    """A task: its iteration times, the batch per GPU, assumed memory, how common it is.
+    """A task: its iteration times, the batch per GPU, assumed memory, how common it is."""
 
-    Attributes
-    ----------
-    model : fitted iteration times
-    batch : samples per GPU
-    memory : (fixed, per sample) in GB, assumed
-    weight : how many of the 480 jobs of workload-1, -2 and -6 are of this task
-    """
-
-    model: IterationModel
-    batch: int
-    memory: tuple[float, float]
-    weight: int
+    model: IterationModel  # fitted iteration times
+    batch: int  # samples per GPU
+    memory: tuple[float, float]  # (fixed, per sample) in GB, assumed
+    weight: int  # how many of the 480 jobs of workload-1, -2 and -6 are of this task
 
 
 def _model(

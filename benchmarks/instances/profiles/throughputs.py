@@ -29,30 +29,18 @@ def batch_size(job_type: JobType) -> int | None:
 
 @dataclass(frozen=True)
 class Rate:
-    """The measured rates of one job type at one scale on one type of worker, iterations per second.
+    """The measured rates of one job type at one scale on one type of worker, iterations per second."""
 
-    Attributes
-    ----------
-    consolidated : with all workers on one server; None where it was not measured
-    unconsolidated : with the workers spread over servers; None where it was not measured
-    """
-
-    consolidated: float | None
-    unconsolidated: float | None
+    consolidated: float | None  # with all workers on one server; None where it was not measured
+    unconsolidated: float | None  # with the workers spread over servers; None where it was not measured
 
 
 @dataclass(frozen=True)
 class Throughputs:
-    """Measured rates by worker type, job type and scale (number of GPUs).
+    """Measured rates by worker type, job type and scale (number of GPUs)."""
 
-    Attributes
-    ----------
-    source : where the numbers come from, for messages
-    rates : Rate by (worker type, job type, scale)
-    """
-
-    source: str
-    rates: Mapping[tuple[str, JobType, int], Rate]
+    source: str  # where the numbers come from, for messages
+    rates: Mapping[tuple[str, JobType, int], Rate]  # Rate by (worker type, job type, scale)
 
     @property
     def worker_types(self) -> tuple[str, ...]:

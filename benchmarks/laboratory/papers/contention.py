@@ -23,34 +23,22 @@ _MEGABYTE = 1e6
 
 @dataclass(frozen=True)
 class Measurement:
-    """The mean time of an all-reduce while `active` run at once.
+    """The mean time of an all-reduce while `active` run at once."""
 
-    Attributes
-    ----------
-    active : k, how many run at once
-    size : MB (10^6 bytes)
-    seconds : mean time of each
-    """
-
-    active: int
-    size: float
-    seconds: float
+    active: int  # k, how many run at once
+    size: float  # MB (10^6 bytes)
+    seconds: float  # mean time of each
 
 
 @dataclass(frozen=True)
 class Fit:
-    """T = a + k b M + (k - 1) eta M.
+    """T = a + k b M + (k - 1) eta M."""
 
-    Attributes
-    ----------
-    latency, seconds_per_unit, contention_penalty : a in s, b and eta in s per MB, none negative
-    residuals : predicted over measured, minus 1, in the order of the measurements
-    """
-
+    # latency, seconds_per_unit, contention_penalty: a in s, b and eta in s per MB, none negative
     latency: float
     seconds_per_unit: float
     contention_penalty: float
-    residuals: tuple[float, ...]
+    residuals: tuple[float, ...]  # predicted over measured, minus 1, in the order of the measurements
 
     @property
     def spread(self) -> float:

@@ -33,20 +33,12 @@ Choice = tuple[tuple[History, int], ...]  # how many GPUs of each history
 
 @dataclass(frozen=True)
 class JointSchedule:
-    """One schedule y^k of all jobs, with what the dynamics make of it.
+    """One schedule y^k of all jobs, with what the dynamics make of it."""
 
-    Attributes
-    ----------
-    solution : start slots and placements
-    completion : (J,) the slot in which each job completes
-    duration : (J,) rho_j(y^k), slots from its start to its completion, both included
-    gpus : (J,) G_j(y^k), the GPUs of each job, counted through the servers from 0
-    """
-
-    solution: Solution
-    completion: tuple[int, ...]
-    duration: tuple[int, ...]
-    gpus: tuple[tuple[int, ...], ...]
+    solution: Solution  # start slots and placements
+    completion: tuple[int, ...]  # (J,) the slot in which each job completes
+    duration: tuple[int, ...]  # (J,) rho_j(y^k), slots from its start to its completion, both included
+    gpus: tuple[tuple[int, ...], ...]  # (J,) G_j(y^k), the GPUs of each job, counted through the servers from 0
 
     @property
     def makespan(self) -> int:

@@ -66,23 +66,16 @@ class Variables:
 
 @dataclass
 class Frame:
-    """The model as it grows.
+    """The model as it grows."""
 
-    Attributes
-    ----------
-    layout : the PuLP problem with its parts by name
-    jobs, servers : ids
-    sizes : (S,) GPUs of the servers
-    slots : H
-    load : GPUs by server and slot; `active`: 1 while job j is active in slot t
-    """
-
-    layout: Layout
+    layout: Layout  # the PuLP problem with its parts by name
     variables: Variables
+    # jobs, servers: ids
     jobs: list[str]
     servers: list[str]
-    sizes: list[int]
-    slots: int
+    sizes: list[int]  # (S,) GPUs of the servers
+    slots: int  # H
+    # GPUs by server and slot; `active`: 1 while job j is active in slot t
     load: defaultdict[tuple[int, int], Terms] = field(default_factory=lambda: defaultdict(list))
     active: defaultdict[tuple[int, int], Terms] = field(default_factory=lambda: defaultdict(list))
 

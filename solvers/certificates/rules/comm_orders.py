@@ -32,22 +32,15 @@ WAITING, ACTIVE, DONE = range(3)
 
 @dataclass(frozen=True)
 class Set:
-    """Partial schedules with the same events.
+    """Partial schedules with the same events."""
 
-    Attributes
-    ----------
-    points : whose hull has them all
-    state : of each task
-    ends, starts : how many ends, and starts, have the moment of the last event; both at most so many
-    last : the task of the last event if that is a start that others may follow in order; else -1
-    """
-
-    points: tuple[Point, ...]
-    state: tuple[int, ...]
+    points: tuple[Point, ...]  # whose hull has them all
+    state: tuple[int, ...]  # of each task
     debt: int = 0
+    # ends, starts: how many ends, and starts, have the moment of the last event; both at most so many
     ends: int = 0
     starts: int = 0
-    last: int = -1
+    last: int = -1  # the task of the last event if that is a start that others may follow in order; else -1
 
 
 def cut(points: tuple[Point, ...], level: list[Fraction], on: bool) -> tuple[Point, ...]:

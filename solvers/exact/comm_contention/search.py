@@ -48,44 +48,29 @@ COUNT, LAST, FREE, OPEN, OWED = 0, 1, 2, 3, 4
 
 
 class Nodes(NamedTuple):
-    """Nodes of the tree, one after another; the children of one, or the stack, whose last one is expanded next.
+    """Nodes of the tree, one after another; the children of one, or the stack, whose last one is expanded next."""
 
-    Attributes
-    ----------
-    points : (N, POINTS, 3 + 2 n) the partial schedules of each, as points whose hull they are
-    numbers : (N, 5) whole numbers, see COUNT
-    states : (N, n) WAITING, ACTIVE or DONE
-    bounds : (N,) no schedule below the node has a smaller sum of flow times
-    """
-
-    points: Floats
-    numbers: NDArray[np.int64]
-    states: States
-    bounds: Floats
+    points: Floats  # (N, POINTS, 3 + 2 n) the partial schedules of each, as points whose hull they are
+    numbers: NDArray[np.int64]  # (N, 5) whole numbers, see COUNT
+    states: States  # (N, n) WAITING, ACTIVE or DONE
+    bounds: Floats  # (N,) no schedule below the node has a smaller sum of flow times
 
 
 class Node(NamedTuple):
-    """The node that is expanded: its part of :class:`Nodes`, the counts of its tasks, and room to work in.
+    """The node that is expanded: its part of :class:`Nodes`, the counts of its tasks, and room to work in."""
 
-    Attributes
-    ----------
-    points, state : (POINTS, 3 + 2 n) of which the first are in use; (n,)
-    used, last, free, dimension, owed : the whole numbers, see COUNT; `used` points
-    active : how many tasks move
-    work : (POINTS, 3 + 2 n) where a child's points are made
-    least : (n,) where the least volumes left of a set are put
-    """
-
+    # points, state: (POINTS, 3 + 2 n) of which the first are in use; (n,)
     points: Floats
     state: States
+    # used, last, free, dimension, owed: the whole numbers, see COUNT; `used` points
     used: int
     last: int
     free: int
     dimension: int
     owed: int
-    active: int
-    work: Floats
-    least: Floats
+    active: int  # how many tasks move
+    work: Floats  # (POINTS, 3 + 2 n) where a child's points are made
+    least: Floats  # (n,) where the least volumes left of a set are put
 
 
 @njit_cached

@@ -45,20 +45,12 @@ MARGIN = 2e-9
 
 @dataclass(frozen=True)
 class Blocks:
-    """Slots cut at arrivals, servers put into classes.
+    """Slots cut at arrivals, servers put into classes."""
 
-    Attributes
-    ----------
-    resources : their names
-    ends : (K,) last slot of each block
-    capacity : (C, R) of each class
-    classes : (V,) class of each server, -1 for one that hosts nothing
-    """
-
-    ends: Ints
-    capacity: Floats
-    classes: Ints
-    resources: tuple[str, ...]
+    ends: Ints  # (K,) last slot of each block
+    capacity: Floats  # (C, R) of each class
+    classes: Ints  # (V,) class of each server, -1 for one that hosts nothing
+    resources: tuple[str, ...]  # their names
 
     def slots(self, arrival: int) -> Ints:
         """(K,) slots of each block from `arrival` on."""

@@ -96,25 +96,16 @@ FEWEST = 12
 
 @dataclass(frozen=True)
 class RingLp:
-    """The LP over rings, solved by columns.
+    """The LP over rings, solved by columns."""
 
-    Attributes
-    ----------
-    bound : a valid bound on it, and so on the optimum
-    value : of the rings generated; equal to `bound` where `converged`
-    rings : rings with a positive weight, and their weights: a joint decomposition for all resources
-    history : (value, bound) after every pricing
-    subproblem : of the instance in the units it is solved in
-    prices : (rows of the subproblem,) that prove the bound, in the instance's own unit
-    """
-
-    bound: float
-    value: float
+    bound: float  # a valid bound on it, and so on the optimum
+    value: float  # of the rings generated; equal to `bound` where `converged`
     converged: bool
+    # rings with a positive weight, and their weights: a joint decomposition for all resources
     rings: tuple[tuple[Embedding, float], ...]
-    history: tuple[tuple[float, float], ...]
-    subproblem: RingSubproblem
-    prices: Floats
+    history: tuple[tuple[float, float], ...]  # (value, bound) after every pricing
+    subproblem: RingSubproblem  # of the instance in the units it is solved in
+    prices: Floats  # (rows of the subproblem,) that prove the bound, in the instance's own unit
 
 
 def ring_lp(

@@ -24,25 +24,16 @@ Edge = tuple[int, int, int]
 
 @dataclass(frozen=True)
 class Rules:
-    """Restrictions on the rings of every job. All of them are kept by the pricing itself, but `at_least`.
+    """Restrictions on the rings of every job. All of them are kept by the pricing itself, but `at_least`."""
 
-    Attributes
-    ----------
-    cap : (J, V) most workers of the job on a node
-    out : (J,) the job is left out
-    must : jobs that are embedded
-    at_least : (job, node, n): the job has at least n workers on the node; a row of the master, whose dual is part
-        of the node's price
-    no_edge : ring edges that must not occur
-    no_link : links that a ring edge must not use
-    """
-
-    cap: Ints
-    out: Bools
-    must: frozenset[int] = frozenset()
+    cap: Ints  # (J, V) most workers of the job on a node
+    out: Bools  # (J,) the job is left out
+    must: frozenset[int] = frozenset()  # jobs that are embedded
+    # (job, node, n): the job has at least n workers on the node; a row of the master, whose dual is part of the node's
+    # price
     at_least: tuple[tuple[int, int, int], ...] = ()
-    no_edge: frozenset[Edge] = frozenset()
-    no_link: Mapping[Edge, frozenset[int]] = field(default_factory=dict)
+    no_edge: frozenset[Edge] = frozenset()  # ring edges that must not occur
+    no_link: Mapping[Edge, frozenset[int]] = field(default_factory=dict)  # links that a ring edge must not use
 
 
 # The best rings of all jobs, compiled: on a general network, and on one without cycles.

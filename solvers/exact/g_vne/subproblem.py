@@ -40,18 +40,11 @@ MOST_UNITS = 8
 
 @dataclass(frozen=True)
 class Cut:
-    """``sum over rings of share[j, n on the server] y <= limit``: a rounding or a clique cut.
+    """``sum over rings of share[j, n on the server] y <= limit``: a rounding or a clique cut."""
 
-    Attributes
-    ----------
-    server : the server
-    share : (J, K + 1) floor(l_j n / d), or 1 for the members of the clique
-    limit : k, or 1
-    """
-
-    server: int
-    share: Floats
-    limit: int
+    server: int  # the server
+    share: Floats  # (J, K + 1) floor(l_j n / d), or 1 for the members of the clique
+    limit: int  # k, or 1
 
 
 def most_violated(server: int, capacity: float, demand: Floats, sizes: int, used: Floats) -> Cut | None:
@@ -134,18 +127,13 @@ _ALL = np.array([-np.inf])
 
 @dataclass(frozen=True)
 class Embedding:
-    """A ring of one job.
+    """A ring of one job."""
 
-    Attributes
-    ----------
-    job : its index
-    hosts, counts : servers in the order of the ring, and how many consecutive workers each holds
-    paths : links from each host to the next, around; empty for one host, None on a forest, where they are unique
-    """
-
-    job: int
+    job: int  # its index
+    # hosts, counts: servers in the order of the ring, and how many consecutive workers each holds
     hosts: tuple[int, ...]
     counts: tuple[int, ...]
+    # links from each host to the next, around; empty for one host, None on a forest, where they are unique
     paths: tuple[tuple[int, ...], ...] | None
 
     @property

@@ -103,22 +103,13 @@ def _mean(instance: GpuSharingInstance, value: float) -> float:
 
 @dataclass(frozen=True)
 class Priced:
-    """A bound on the sum of JCT.
+    """A bound on the sum of JCT."""
 
-    Attributes
-    ----------
-    value : the bound
-    edges : (B + 1,) rising slots between the buckets
-    prices : (C, B) of a slot's work on a GPU, by class of jobs and bucket
-    classes : (J,) of the jobs; empty where there is one
-    weights : (J,) by which a job's prices are multiplied; empty where all are 1
-    """
-
-    value: float
-    edges: Ints
-    prices: Floats
-    classes: Ints
-    weights: Floats
+    value: float  # the bound
+    edges: Ints  # (B + 1,) rising slots between the buckets
+    prices: Floats  # (C, B) of a slot's work on a GPU, by class of jobs and bucket
+    classes: Ints  # (J,) of the jobs; empty where there is one
+    weights: Floats  # (J,) by which a job's prices are multiplied; empty where all are 1
 
 
 @lru_cache(maxsize=64)

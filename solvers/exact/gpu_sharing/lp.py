@@ -26,21 +26,15 @@ _LEAST_LOSS = 1e-6
 
 @dataclass(frozen=True)
 class Columns:
-    """Every run of every job: arrays of equal length.
+    """Every run of every job: arrays of equal length."""
 
-    Attributes
-    ----------
-    job, mode, start, slots : what the run is
-    cost : its JCT in slots
-    slack : slots that it may lose, see :func:`spare`
-    """
-
+    # job, mode, start, slots: what the run is
     job: Ints
     mode: Ints
     start: Ints
     slots: Ints
-    cost: Ints
-    slack: Floats
+    cost: Ints  # its JCT in slots
+    slack: Floats  # slots that it may lose, see :func:`spare`
 
     def only(self, keep: NDArray[np.bool_]) -> Columns:
         """The columns where `keep` is set."""
@@ -62,44 +56,26 @@ class Columns:
 
 @dataclass(frozen=True)
 class ColumnBound:
-    """What the LP proves, and its prices: a schedule costs `value` and, for all that it does, at least what is priced.
+    """What the LP proves, and its prices: a schedule costs `value` and, for all it does, at least what is priced."""
 
-    Attributes
-    ----------
-    value : a lower bound on the sum of JCT
-    reduced : of each column, the least by which using it raises the bound
-    idle : (slots,) what a GPU that nobody holds, or a place beside a job that nobody takes, adds in slot 1, 2, ...
-    alone : (kinds, slots) what a GPU of a kind adds that is not shared
-    unspent : (kinds,) what a slot adds that a run may lose and does not
-    unshared : (kinds, jobs, slots) what a GPU of a kind adds that could be shared with a job and is not
-    window : (kinds, 2) the first and the last slot of the kind's columns
-    """
-
-    value: float
-    reduced: Floats
+    value: float  # a lower bound on the sum of JCT
+    reduced: Floats  # of each column, the least by which using it raises the bound
+    # (slots,) what a GPU that nobody holds, or a place beside a job that nobody takes, adds in slot 1, 2, ...
     idle: Floats
-    alone: Floats
-    unspent: Floats
-    unshared: Floats
-    window: Ints
+    alone: Floats  # (kinds, slots) what a GPU of a kind adds that is not shared
+    unspent: Floats  # (kinds,) what a slot adds that a run may lose and does not
+    unshared: Floats  # (kinds, jobs, slots) what a GPU of a kind adds that could be shared with a job and is not
+    window: Ints  # (kinds, 2) the first and the last slot of the kind's columns
 
 
 @dataclass(frozen=True)
 class Kinds:
-    """Runs that are alike where GPUs are shared: those of a job, or those of a job with one number of steps.
+    """Runs that are alike where GPUs are shared: those of a job, or those of a job with one number of steps."""
 
-    Attributes
-    ----------
-    job : of each kind
-    first : the first kind of each job
-    of_column : the kind of each column
-    pairs : (pairs, 2) kinds that may share a GPU
-    """
-
-    job: Ints
-    first: Ints
-    of_column: Ints
-    pairs: Ints
+    job: Ints  # of each kind
+    first: Ints  # the first kind of each job
+    of_column: Ints  # the kind of each column
+    pairs: Ints  # (pairs, 2) kinds that may share a GPU
 
     @classmethod
     def of(cls, choices: Choices, columns: Columns, by_mode: bool) -> Kinds:

@@ -121,24 +121,16 @@ class Search:
 
 
 class Jobs(NamedTuple):
-    """What is to be scheduled, for compiled code.
+    """What is to be scheduled, for compiled code."""
 
-    Attributes
-    ----------
-    arrival, gpus : (J,)
-    work : (J, M) slots alone by mode
-    counts : (J,) how many modes there are
-    slowdown : (J, J) xi
-    fits : (J, J, M, M) whether two jobs fit one GPU in these modes
-    total_gpus, horizon : of the instance
-    """
-
+    # arrival, gpus: (J,)
     arrival: Ints
     gpus: Ints
-    work: Floats
-    counts: Ints
-    slowdown: Floats
-    fits: Flags
+    work: Floats  # (J, M) slots alone by mode
+    counts: Ints  # (J,) how many modes there are
+    slowdown: Floats  # (J, J) xi
+    fits: Flags  # (J, J, M, M) whether two jobs fit one GPU in these modes
+    # total_gpus, horizon: of the instance
     total_gpus: int
     horizon: int
 
@@ -153,25 +145,18 @@ class Genes(NamedTuple):
 
 
 class Run(NamedTuple):
-    """A schedule while it is made; arrays that compiled code changes.
+    """A schedule while it is made; arrays that compiled code changes."""
 
-    Attributes
-    ----------
-    start, end, overlap : (J,), (J,) and (J, J), the schedule
-    remaining, factor : (J,) slots alone to go, and the present slowdown
-    state : (J,) WAITING, RUNNING or DONE
-    alone : (J,) GPUs that a running job shares with nobody
-    take : (J,) GPUs that the job at hand would share with each other one
-    """
-
+    # start, end, overlap: (J,), (J,) and (J, J), the schedule
     start: Ints
     end: Ints
     overlap: Ints
+    # remaining, factor: (J,) slots alone to go, and the present slowdown
     remaining: Floats
     factor: Floats
-    state: Ints
-    alone: Ints
-    take: Ints
+    state: Ints  # (J,) WAITING, RUNNING or DONE
+    alone: Ints  # (J,) GPUs that a running job shares with nobody
+    take: Ints  # (J,) GPUs that the job at hand would share with each other one
 
 
 @njit_cached

@@ -26,29 +26,19 @@ SAME = 1e-13
 
 
 class SlotTables(NamedTuple):
-    """The instance; a kind is a job with one number of steps.
+    """The instance; a kind is a job with one number of steps."""
 
-    Attributes
-    ----------
-    arrival, gpus, worst : of each job; the worst slowdown beside any partner
-    first : the first kind of each job, and the number of kinds
-    work : of each kind, slots alone
-    slowdown : xi
-    fits : whether two kinds fit one GPU
-    latest : by kind and first slot, the latest last slot of a run
-    shortest : the fewest slots of a run of each job
-    total, last : GPUs; the last slot
-    """
-
+    # arrival, gpus, worst: of each job; the worst slowdown beside any partner
     arrival: Ints
     gpus: Ints
     worst: Floats
-    first: Ints
-    work: Floats
-    slowdown: Floats
-    fits: Flags
-    latest: Ints
-    shortest: Ints
+    first: Ints  # the first kind of each job, and the number of kinds
+    work: Floats  # of each kind, slots alone
+    slowdown: Floats  # xi
+    fits: Flags  # whether two kinds fit one GPU
+    latest: Ints  # by kind and first slot, the latest last slot of a run
+    shortest: Ints  # the fewest slots of a run of each job
+    # total, last: GPUs; the last slot
     total: int
     last: int
 
@@ -68,32 +58,24 @@ class Potentials(NamedTuple):
 
 
 class States(NamedTuple):
-    """The states after one slot, in the order in which they are found.
+    """The states after one slot, in the order in which they are found."""
 
-    Attributes
-    ----------
-    done, running : jobs, as bits
-    held_back : waiting jobs whose GPUs were free in the slot, as bits
-    cost : sum of JCT of the jobs that are done
-    bound, potential : the least cost of a schedule from here, and the potential that shows it
-    remaining, kind, start, end : by job, slots alone that are left, and what was decided
-    shared : by pair (k < j at j (j - 1) / 2 + k), the GPUs that it shares or shared
-    dead : another state stands for it, or it costs too much
-    after, table : the next state with the same hash; the last state of each hash
-    """
-
+    # done, running: jobs, as bits
     done: Ints
     running: Ints
-    held_back: Ints
-    cost: Ints
+    held_back: Ints  # waiting jobs whose GPUs were free in the slot, as bits
+    cost: Ints  # sum of JCT of the jobs that are done
+    # bound, potential: the least cost of a schedule from here, and the potential that shows it
     bound: Floats
     potential: Ints
+    # remaining, kind, start, end: by job, slots alone that are left, and what was decided
     remaining: Floats
     kind: Shorts
     start: Shorts
     end: Shorts
-    shared: NDArray[np.uint8]
-    dead: Flags
+    shared: NDArray[np.uint8]  # by pair (k < j at j (j - 1) / 2 + k), the GPUs that it shares or shared
+    dead: Flags  # another state stands for it, or it costs too much
+    # after, table: the next state with the same hash; the last state of each hash
     after: Ints
     table: Ints
 
@@ -125,25 +107,16 @@ class Node(NamedTuple):
 
 
 class Levels(NamedTuple):
-    """The search for the jobs of a node that start, level by level, so that it can be left and gone on with.
+    """The search for the jobs of a node that start, level by level, so that it can be left and gone on with."""
 
-    Attributes
-    ----------
-    waiting : jobs that could start
-    of_partner : whether a level is about the GPUs that a job shares with one partner, else about a job
-    place, partner : the job's place in `waiting`; the partner
-    choice : what is tried next
-    need : GPUs that the job still needs
-    value : the least cost of what is decided so far
-    """
-
-    waiting: Ints
-    of_partner: Flags
+    waiting: Ints  # jobs that could start
+    of_partner: Flags  # whether a level is about the GPUs that a job shares with one partner, else about a job
+    # place, partner: the job's place in `waiting`; the partner
     place: Ints
     partner: Ints
-    choice: Ints
-    need: Ints
-    value: Floats
+    choice: Ints  # what is tried next
+    need: Ints  # GPUs that the job still needs
+    value: Floats  # the least cost of what is decided so far
 
 
 class Best(NamedTuple):

@@ -29,23 +29,14 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class BlockBound:
-    """What the block prices found.
+    """What the block prices found."""
 
-    Attributes
-    ----------
-    bound : a valid upper bound on the optimum
-    value : the value of the restricted block master (what the bound converges to)
-    iterations : pricings
-    blocks : number of blocks
-    history : the best valid bound after every pricing
-    starts, prices : (B,) the first slot of each block, and (B, R) what gave the bound
-    """
-
-    bound: float
-    value: float | None
-    iterations: int
-    blocks: int
-    history: tuple[float, ...]
+    bound: float  # a valid upper bound on the optimum
+    value: float | None  # the value of the restricted block master (what the bound converges to)
+    iterations: int  # pricings
+    blocks: int  # number of blocks
+    history: tuple[float, ...]  # the best valid bound after every pricing
+    # starts, prices: (B,) the first slot of each block, and (B, R) what gave the bound
     starts: NDArray[np.int64]
     prices: Floats
 

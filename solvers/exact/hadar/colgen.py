@@ -121,18 +121,12 @@ ROUNDING = 1e-10
 
 @dataclass(frozen=True)
 class CompactAnswer:
-    """What the program gave.
+    """What the program gave."""
 
-    Attributes
-    ----------
-    chosen : schedules of a solution better than the incumbent, or None
-    bound : a valid upper bound on every solution that keeps the rules and beats the incumbent; None where unknown
-    complete : the search was finished: `chosen` is the best, or nothing beats the incumbent
-    """
-
-    chosen: list[Schedule | None] | None
+    chosen: list[Schedule | None] | None  # schedules of a solution better than the incumbent, or None
+    # a valid upper bound on every solution that keeps the rules and beats the incumbent; None where unknown
     bound: float | None
-    complete: bool
+    complete: bool  # the search was finished: `chosen` is the best, or nothing beats the incumbent
 
 
 class Compact:

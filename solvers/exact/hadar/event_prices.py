@@ -24,23 +24,16 @@ _FINEST, _COARSEST, _FINISHES = 200, 25, 100_000
 
 
 class _Jobs(NamedTuple):
-    """J jobs of at most L levels.
+    """J jobs of at most L levels."""
 
-    Attributes
-    ----------
-    arrival, soonest, workers, levels : (J,) first slot, slots until the earliest finish, W, and number of levels
-    step : (J, L) part of the work that a slot does, fastest first
-    allowed : (J, L, R) types of a level
-    worth : (J, 9) see :class:`~schedgap.formulations.hadar.tables.Worth`
-    """
-
+    # arrival, soonest, workers, levels: (J,) first slot, slots until the earliest finish, W, and number of levels
     arrival: Ints
     soonest: Ints
     workers: Ints
     levels: Ints
-    step: Floats
-    allowed: NDArray[np.bool_]
-    worth: Floats
+    step: Floats  # (J, L) part of the work that a slot does, fastest first
+    allowed: NDArray[np.bool_]  # (J, L, R) types of a level
+    worth: Floats  # (J, 9) see :class:`~schedgap.formulations.hadar.tables.Worth`
 
 
 class _Hulls(NamedTuple):
@@ -176,17 +169,11 @@ def _payoffs(
 
 @dataclass(frozen=True)
 class EventPrices:
-    """An upper bound on the utility, by prices.
+    """An upper bound on the utility, by prices."""
 
-    Attributes
-    ----------
-    value : the bound
-    finishes : n; finishes are looked at in steps of 1/n of the time since the arrival
-    edges, prices : (B + 1,) rising slots, and (R, B) of a device in a slot between them
-    """
-
-    value: float
-    finishes: int
+    value: float  # the bound
+    finishes: int  # n; finishes are looked at in steps of 1/n of the time since the arrival
+    # edges, prices: (B + 1,) rising slots, and (R, B) of a device in a slot between them
     edges: Ints
     prices: Floats
 

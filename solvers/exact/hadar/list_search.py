@@ -25,49 +25,32 @@ Levels = dict[int, dict[int, int]]
 
 
 class Problem(NamedTuple):
-    """The jobs and devices of an instance, for J jobs, at most L levels, R types and T slots.
+    """The jobs and devices of an instance, for J jobs, at most L levels, R types and T slots."""
 
-    Attributes
-    ----------
-    workers, first, target : (J,) devices of a gang, first slot, work to be done
-    step : (J, L) work done in a slot, by level
-    allowed : (J, L, R) the types that a level may use
-    types : (J, R) types from the slowest on
-    utility : (J, T + 1) by finish slot, 0 where it is worth nothing
-    capacity : (R,) devices by type
-    """
-
+    # workers, first, target: (J,) devices of a gang, first slot, work to be done
     workers: Ints
     first: Ints
     target: Ints
-    step: Ints
-    allowed: Bools
-    types: Ints
-    utility: Floats
-    capacity: Ints
+    step: Ints  # (J, L) work done in a slot, by level
+    allowed: Bools  # (J, L, R) the types that a level may use
+    types: Ints  # (J, R) types from the slowest on
+    utility: Floats  # (J, T + 1) by finish slot, 0 where it is worth nothing
+    capacity: Ints  # (R,) devices by type
 
 
 class State(NamedTuple):
-    """The present order and the best one, with snapshots of the present one at every `gap`-th position.
+    """The present order and the best one, with snapshots of the present one at every `gap`-th position."""
 
-    Attributes
-    ----------
-    worth : (2,) of the present and of the best order
-    gap : (1,) positions between two snapshots
-    best_order, best_slowest : (J,) jobs in order; the slowest level that each may use
-    order, slowest : (J,) the same of the present order
-    free : (J / gap, T + 1, R + 1) devices that are free before the position, by type and all together
-    worth_before : (J / gap,) utility of the jobs before the position
-    """
-
-    worth: Floats
-    gap: Ints
+    worth: Floats  # (2,) of the present and of the best order
+    gap: Ints  # (1,) positions between two snapshots
+    # best_order, best_slowest: (J,) jobs in order; the slowest level that each may use
     best_order: Ints
     best_slowest: Ints
+    # order, slowest: (J,) the same of the present order
     order: Ints
     slowest: Ints
-    free: Ints
-    worth_before: Floats
+    free: Ints  # (J / gap, T + 1, R + 1) devices that are free before the position, by type and all together
+    worth_before: Floats  # (J / gap,) utility of the jobs before the position
 
 
 LARGEST = 2 * 10**7

@@ -86,26 +86,17 @@ def _after_orders(instance: HadarInstance, best: Incumbent) -> WindowNeighbourho
 
 @dataclass
 class _Job:
-    """A freed job in a window.
+    """A freed job in a window."""
 
-    Attributes
-    ----------
-    position : of the job
-    step, target : units of progress by level, and those that finish it
-    before : done ahead of the window
-    tail : slots behind the window and the units done in each, in order
-    slots : of the window, from its arrival on
-    run : literals by (slot, level)
-    finish : literals by finish slot, with None for not at all
-    """
-
-    position: int
+    position: int  # of the job
+    # step, target: units of progress by level, and those that finish it
     step: Sequence[int]
     target: int
-    before: int
-    tail: Sequence[tuple[int, int]]
-    slots: range
-    run: dict[tuple[int, int], cp_model.IntVar] = field(default_factory=dict)
+    before: int  # done ahead of the window
+    tail: Sequence[tuple[int, int]]  # slots behind the window and the units done in each, in order
+    slots: range  # of the window, from its arrival on
+    run: dict[tuple[int, int], cp_model.IntVar] = field(default_factory=dict)  # literals by (slot, level)
+    # literals by finish slot, with None for not at all
     finish: dict[int | None, cp_model.IntVar] = field(default_factory=dict)
 
 

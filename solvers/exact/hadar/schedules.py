@@ -202,15 +202,10 @@ class Schedule:
 
 @dataclass(frozen=True)
 class Prices:
-    """What a schedule pays.
+    """What a schedule pays."""
 
-    Attributes
-    ----------
-    devices : (T + 1, R) for a device of a type in a slot; slot 0 is unused
-    charges : (T + 1, classes) for running in a slot, by class (:class:`SlotCuts`); None where nothing is charged
-    """
-
-    devices: Floats
+    devices: Floats  # (T + 1, R) for a device of a type in a slot; slot 0 is unused
+    # (T + 1, classes) for running in a slot, by class (:class:`SlotCuts`); None where nothing is charged
     charges: Floats | None = None
 
     def scaled(self, factor: float) -> Prices:
@@ -220,18 +215,11 @@ class Prices:
 
 @dataclass(frozen=True)
 class Rules:
-    """What one job's schedules may be at a node.
+    """What one job's schedules may be at a node."""
 
-    Attributes
-    ----------
-    permit : (T + 1, L + 1) what a slot may be, idle first
-    finish : (T + 1,) the finish slots that may be chosen
-    must : the job has to finish
-    """
-
-    permit: Bools
-    finish: Bools
-    must: bool
+    permit: Bools  # (T + 1, L + 1) what a slot may be, idle first
+    finish: Bools  # (T + 1,) the finish slots that may be chosen
+    must: bool  # the job has to finish
 
     @property
     def last(self) -> int:

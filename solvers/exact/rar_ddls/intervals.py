@@ -25,17 +25,12 @@ Linear = Any
 
 @dataclass(frozen=True)
 class Fixed:
-    """A job that stays as it is beside those of a model.
+    """A job that stays as it is beside those of a model."""
 
-    Attributes
-    ----------
-    start, end : its slots start .. end - 1, counted from 0
-    placement : GPUs by server position
-    """
-
+    # start, end: its slots start .. end - 1, counted from 0
     start: int
     end: int
-    placement: Mapping[int, int]
+    placement: Mapping[int, int]  # GPUs by server position
 
 
 class IntervalModel:

@@ -35,16 +35,10 @@ Ring = tuple[int, int, int, int]
 
 @dataclass(frozen=True)
 class Pattern:
-    """What one server holds in a slot.
+    """What one server holds in a slot."""
 
-    Attributes
-    ----------
-    parts : GPUs of each ring that crosses it, falling
-    local : gangs that run on it alone, falling
-    """
-
-    parts: tuple[int, ...]
-    local: tuple[int, ...]
+    parts: tuple[int, ...]  # GPUs of each ring that crosses it, falling
+    local: tuple[int, ...]  # gangs that run on it alone, falling
 
 
 class OneSlot:
@@ -298,18 +292,11 @@ _MOST_COLUMNS = 2_000
 
 @dataclass(frozen=True)
 class SlotCut:
-    """No slot holds more than `capacity`: sum over labels of slots * weight <= capacity * makespan.
+    """No slot holds more than `capacity`: sum over labels of slots * weight <= capacity * makespan."""
 
-    Attributes
-    ----------
-    weights : by (job, way it runs)
-    capacity : the most that any slot holds, proven
-    total : what all jobs together need at least
-    """
-
-    weights: Mapping[Label, int]
-    capacity: int
-    total: int
+    weights: Mapping[Label, int]  # by (job, way it runs)
+    capacity: int  # the most that any slot holds, proven
+    total: int  # what all jobs together need at least
 
     @property
     def bound(self) -> int:

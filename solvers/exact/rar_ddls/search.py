@@ -120,18 +120,11 @@ _LARGEST_FIGURE = 10**8
 
 @dataclass(frozen=True)
 class Need:
-    """One inequality of job `job`: sum over labels of slots * value >= amount.
+    """One inequality of job `job`: sum over labels of slots * value >= amount."""
 
-    Attributes
-    ----------
-    job : position
-    values : by label: 0 on one server, i = 1, 2, ... across servers in grade i of contention
-    amount : right-hand side
-    """
-
-    job: int
-    values: tuple[int, ...]
-    amount: int
+    job: int  # position
+    values: tuple[int, ...]  # by label: 0 on one server, i = 1, 2, ... across servers in grade i of contention
+    amount: int  # right-hand side
 
 
 def contention_grades(instance: RarDdlsInstance) -> list[int]:
@@ -368,22 +361,13 @@ _UNLIMITED = 2.0
 
 
 class _Plan(NamedTuple):
-    """How an annealing goes.
+    """How an annealing goes."""
 
-    Attributes
-    ----------
-    leg : schedules after which the clock is looked at
-    heat : at first, in targets
-    towards : where the target lies between the bound (0) and the best makespan less one (1)
-    source : who is told to have found a schedule
-    ends : when it ends at the latest
-    """
-
-    leg: int
-    heat: float
-    towards: float
-    source: str = ""
-    ends: Deadline = NO_DEADLINE
+    leg: int  # schedules after which the clock is looked at
+    heat: float  # at first, in targets
+    towards: float  # where the target lies between the bound (0) and the best makespan less one (1)
+    source: str = ""  # who is told to have found a schedule
+    ends: Deadline = NO_DEADLINE  # when it ends at the latest
 
 
 class LocalSearch:
