@@ -52,7 +52,9 @@ def confirmed(
 
     Asked are a certificate, then engines of another make on the declarative model. All of them together take no
     longer than `result` took, or :data:`SECONDS`, and end by the deadline of `options`. Nothing but the level of proof
-    changes; ``info["confirmed_by"]`` says who confirmed.
+    changes; ``info["confirmed_by"]`` says who confirmed. Raises Disagreement: a better solution, or one of an instance
+    without any, is accepted by the checker; or an engine that is believed proves that there is none. The instance is
+    written to a file.
 
     Parameters
     ----------
@@ -60,12 +62,6 @@ def confirmed(
     options : deadline, threads, seed and memory limit
     check : the problem's checker for the instance
     note : told of a confirmation that failed for a reason of its own
-
-    Raises
-    ------
-    Disagreement
-        A better solution, or one of an instance without any, is accepted by the checker; or an engine that is
-        believed proves that there is none. The instance is written to a file.
     """
     if result.proof is not Proof.CLAIMED or result.status not in (Status.OPTIMAL, Status.INFEASIBLE):
         return result
@@ -136,12 +132,7 @@ def _second_engine(
     """Whether an engine on the declarative model says the same, by its own bound and not by one of ours.
 
     An engine within its range starts from the solution: it has only to show that nothing is better. One beyond it
-    has to find the value again by itself.
-
-    Raises
-    ------
-    Disagreement
-        It says something else.
+    has to find the value again by itself. Raises Disagreement: it says something else.
     """
     solver, size = engine(name), problem.model_size(instance)
     if size is not None and too_large(size, options.deadline, solver.handover_cost, options.memory_limit):

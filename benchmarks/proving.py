@@ -35,10 +35,8 @@ def compressed(certificate: Mapping[str, Json]) -> bytes:
 def read_certificate(certificate: CertificateLike) -> str:
     """Its JSON text.
 
-    Raises
-    ------
-    InputError
-        The file cannot be read, or has more than LARGEST_CERTIFICATE bytes, of which no more are read or unpacked.
+    Raises InputError: the file cannot be read, or has more than LARGEST_CERTIFICATE bytes, of which no more are read or
+    unpacked.
     """
     if isinstance(certificate, Mapping):
         return json.dumps(certificate)

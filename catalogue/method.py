@@ -170,16 +170,12 @@ _FOLDERS: dict[str, None] = {}
 def users_code(file: Path | None = None) -> Iterator[None]:
     """While a user's code is imported or runs: what lies beside its files and in the working directory is importable.
 
-    What it prints goes to stderr.
+    What it prints goes to stderr. Raises ImportError: two of the folders have a module of one name, and it is imported:
+    whose it is depends on the order.
 
     Parameters
     ----------
     file : what is imported, where it is a file
-
-    Raises
-    ------
-    ImportError
-        Two of the folders have a module of one name, and it is imported: whose it is depends on the order.
     """
     if file is not None:
         _FOLDERS[str(file.resolve().parent)] = None
@@ -214,10 +210,7 @@ def _alone(folders: list[str]) -> None:
 def import_users(name: str) -> Function:
     """A user's own function, imported from the path, from the working directory or from a file.
 
-    Raises
-    ------
-    InputError
-        The module cannot be imported, or has no such function; one line with the reason.
+    Raises InputError: the module cannot be imported, or has no such function; one line with the reason.
     """
     module_name, _, function_name = name.rpartition(":")
     what = f"method {name}"
@@ -292,10 +285,7 @@ def _apart(file: Path, folder: Path) -> bool:
 def check_signature(function: Function, who: str, given: Mapping[str, object]) -> None:
     """Refuse a function that cannot be called with an instance and the keywords `given`.
 
-    Raises
-    ------
-    InputError
-        The line names the call and the signature that a heuristic has.
+    Raises InputError: the line names the call and the signature that a heuristic has.
     """
     try:
         signature = inspect.signature(function)
@@ -314,10 +304,7 @@ def check_signature(function: Function, who: str, given: Mapping[str, object]) -
 def users_name(function: str | Function) -> str:
     """How another process names a user's function: ``file.py:function``, or ``package.module:function``.
 
-    Raises
-    ------
-    InputError
-        It is no function at the top of a file, so that nothing but this process has it.
+    Raises InputError: it is no function at the top of a file, so that nothing but this process has it.
     """
     if isinstance(function, str):
         return function

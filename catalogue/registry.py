@@ -42,10 +42,7 @@ class _Installed:
     def __call__(self) -> Mapping[str, Function]:
         """Its one function.
 
-        Raises
-        ------
-        InputError
-            The package's code cannot be imported.
+        Raises InputError: the package's code cannot be imported.
         """
         try:
             return {self.entry.name.partition("/")[2]: self.entry.load()}
@@ -117,10 +114,8 @@ def _with_engines(methods: tuple[Method, ...]) -> tuple[Method, ...]:
 def problem_ids() -> tuple[str, ...]:
     """The ids of all problems, those of installed packages last; none of the family is imported.
 
-    Raises
-    ------
-    InputError
-        An installed package registers what is no problem, an id that is taken, or a method of an unknown problem.
+    Raises InputError: an installed package registers what is no problem, an id that is taken, or a method of an unknown
+    problem.
     """
     return (*BUILT_IN, *_installed()[0])
 
@@ -134,10 +129,7 @@ def all_problems() -> Mapping[str, Problem]:
 def find_problem(problem: object, source: str = "problem") -> Problem:
     """The problem with this id; a problem itself is handed back.
 
-    Raises
-    ------
-    InputError
-        There is none; the line lists those that there are.
+    Raises InputError: there is none; the line lists those that there are.
     """
     if isinstance(problem, ProblemOf):
         return problem
@@ -150,11 +142,8 @@ def find_problem(problem: object, source: str = "problem") -> Problem:
 def find_method(problem: Problem, method: str | Method | Function) -> Method:
     """The method of `problem` that is meant: its id, ``package.module:function``, a callable, or a method itself.
 
-    Raises
-    ------
-    InputError
-        There is no such method (the line lists those there are), or a user's module or function is not
-        there.
+    Raises InputError: there is no such method (the line lists those there are), or a user's module or function is not
+    there.
     """
     if isinstance(method, Method):
         return method
@@ -177,10 +166,7 @@ def find_method(problem: Problem, method: str | Method | Function) -> Method:
 def method_settings(method: Method, given: Mapping[str, Json] | None) -> dict[str, Json]:
     """The options in `given`, as text or as values, validated against those the method has.
 
-    Raises
-    ------
-    InputError
-        An unknown option or a value out of range.
+    Raises InputError: an unknown option or a value out of range.
     """
     return parse_settings(method.options, given or {}, f"method {method.id}") if given else {}
 
@@ -194,16 +180,13 @@ def shown_method(problem: str, method: str) -> str:
 def parse_instance(data: object, source: str = "instance", problem: Problem | None = None) -> tuple[Problem, Instance]:
     """The problem and the validated instance that a decoded JSON object describes.
 
+    Raises InputError: one line that names the source, the path in it and the value.
+
     Parameters
     ----------
     data : the object
     source : names it in messages
     problem : a problem that is not registered, whose instance is expected
-
-    Raises
-    ------
-    InputError
-        One line that names the source, the path in it and the value.
     """
     if not isinstance(data, Mapping):
         raise InputError(f"{source}: an instance must be a JSON object, got {type(data).__name__}")
@@ -219,10 +202,7 @@ def parse_instance(data: object, source: str = "instance", problem: Problem | No
 def load_instance(path: str | Path, text: str | None = None) -> tuple[Problem, Instance]:
     """Read an instance file, or the `text` that was read from it already.
 
-    Raises
-    ------
-    InputError
-        The file cannot be read, is not JSON, or is not a valid instance.
+    Raises InputError: the file cannot be read, is not JSON, or is not a valid instance.
     """
     return parse_instance(read_json(path, text), str(path))
 

@@ -343,10 +343,7 @@ def run_heuristic(
 def _run_of(answer: object, method: Method) -> HeuristicRun:
     """A heuristic's answer as a run; a user's own may be the bare solution.
 
-    Raises
-    ------
-    InputError
-        It is neither, nor None.
+    Raises InputError: it is neither, nor None.
     """
     if isinstance(answer, HeuristicRun):
         return answer

@@ -261,10 +261,7 @@ class BranchAndPrice(ABC, Generic[Rules, Item, Prices]):
     def result(self) -> Result:
         """What was found.
 
-        Raises
-        ------
-        Disagreement
-            The checker does not confirm it.
+        Raises Disagreement: the checker does not confirm it.
         """
         self._confirm()
         if self._ended is Termination.PROVEN and not self.best.proven:

@@ -149,6 +149,8 @@ class Incumbent:
     def propose(self, solution: Solution, source: str = "", *, trusted: bool = False) -> Number | None:
         """Let the checker decide on a solution, whoever made it, and keep it when it is the best so far.
 
+        Raises Disagreement: the checker refuses what is trusted.
+
         Parameters
         ----------
         source : who made it, for ``info["found by"]``
@@ -157,11 +159,6 @@ class Incumbent:
         Returns
         -------
         Its objective, or None where it is not feasible (a malformed one is not).
-
-        Raises
-        ------
-        Disagreement
-            The checker refuses what is trusted.
         """
         assert self._check is not None
         try:
@@ -304,15 +301,12 @@ class Incumbent:
     ) -> Result:
         """What is known at the end.
 
+        Raises Disagreement: the solution is better than the bound allows.
+
         Parameters
         ----------
         termination : why it ended; None asks :attr:`termination`. PROVEN holds only where there is a proof
         engine, version : what solved it
-
-        Raises
-        ------
-        Disagreement
-            The solution is better than the bound allows.
         """
         if self.contradictory:
             raise Disagreement(

@@ -33,10 +33,7 @@ OBSERVED = "observed"
 def detect(path: str | Path) -> Format:
     """The format of a log by how it begins: the columns of its first line, or the keys of its JSON.
 
-    Raises
-    ------
-    InputError
-        It is of none, or could be of several.
+    Raises InputError: it is of none, or could be of several.
     """
     with opened(path) as file:
         head = file.read(1 << 16)
@@ -183,10 +180,7 @@ def _of_tenant(jobs: list[TraceJob], tenant: str | None, left_out: dict[str, int
 def _window(jobs: list[TraceJob], window: str | None, left_out: dict[str, int]) -> list[TraceJob]:
     """The first jobs by arrival, or as many one after another as have waited (or asked) for most GPU time.
 
-    Raises
-    ------
-    InputError
-        Neither a number, nor ``busiest``, nor ``busiest:N``.
+    Raises InputError: neither a number, nor ``busiest``, nor ``busiest:N``.
     """
     if window is None:
         return jobs
@@ -250,10 +244,7 @@ def _observed(jobs: Sequence[TraceJob], kind: Mapping[str, str | None]) -> list[
 def _changed(servers: Sequence[TraceServer], what: str) -> list[TraceServer]:
     """The cluster with so many GPUs more (one more server) or fewer (taken from the last servers).
 
-    Raises
-    ------
-    InputError
-        Not +N or -N, or no GPU is left.
+    Raises InputError: not +N or -N, or no GPU is left.
     """
     found = re.fullmatch(r"([+-])([1-9][0-9]{0,6})", what)
     if found is None:

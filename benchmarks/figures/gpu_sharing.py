@@ -23,7 +23,8 @@ def gantt(instance: GpuSharingInstance, solution: Solution) -> Figure:
     One row per GPU, grouped by server; a job keeps its colour. Where two jobs share a GPU, its row is split
     between them and hatched, from the slot in which the second starts to the one in which the first ends.
     Accumulation steps above 1 stand behind the job's name. The dotted line is the horizon where a schedule
-    goes beyond it.
+    goes beyond it. Raises InputError: a job accumulates over less than one step, so that nothing says how long it
+    takes.
 
     Parameters
     ----------
@@ -32,11 +33,6 @@ def gantt(instance: GpuSharingInstance, solution: Solution) -> Figure:
     Returns
     -------
     Figure of its own (no pyplot state), 10 inches wide; its height grows with the GPUs.
-
-    Raises
-    ------
-    InputError
-        A job accumulates over less than one step, so that nothing says how long it takes.
     """
     if "segments" in solution:
         return _stacked(instance, solution)

@@ -60,10 +60,7 @@ class Picture(Figure):
 def new_figure(width: float, height: float) -> Figure:
     """An empty figure with its own canvas; sizes in inches. Inside :func:`drawing_on` it is a part of a larger one.
 
-    Raises
-    ------
-    InputError
-        It is larger than LARGEST inches.
+    Raises InputError: it is larger than LARGEST inches.
     """
     if not max(width, height) <= LARGEST:
         raise InputError(
@@ -154,10 +151,7 @@ def as_svg(figure: Figure) -> str:
 def save(figure: Figure, path: str | Path) -> None:
     """Write the figure as its file name says: .svg, .png or .pdf.
 
-    Raises
-    ------
-    InputError
-        Another ending, or the file cannot be written.
+    Raises InputError: another ending, or the file cannot be written.
     """
     target = Path(path)
     ending = target.suffix.lower()

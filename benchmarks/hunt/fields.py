@@ -248,12 +248,8 @@ def parse_limits(problem: Problem, method: Method | None, given: Mapping[str, Js
 
     A name is one of :data:`SEARCH`, a list of the instance (``jobs=4``: at most 4), a number of it
     (``jobs.gpus=2``: at most 2; ``horizon=5..20``: a range), a word of it (``jobs.utility.kind=linear+sqrt``: one of
-    these), or an option of the heuristic.
-
-    Raises
-    ------
-    InputError
-        An unknown name (the line lists those there are), or a value that does not fit.
+    these), or an option of the heuristic. Raises InputError: an unknown name (the line lists those there are), or a
+    value that does not fit.
     """
     ranges: dict[str, Range] = {}
     choices: dict[str, tuple[str, ...]] = {}

@@ -55,15 +55,12 @@ class Starts:
 def starts_of(target: Target, limits: Limits, families: bool = False, around: Data | None = None) -> Starts:
     """The starts of a hunt.
 
+    Raises InputError: a start that does not exist, or no start small enough.
+
     Parameters
     ----------
     families : begin from the families that ``verify`` tries, whatever the limits say
     around : begin from this instance alone; its numbers and lists say what is usual
-
-    Raises
-    ------
-    InputError
-        A start that does not exist, or no start small enough.
     """
     problem = target.problem
     wanted = "families" if families else limits.search["start"]

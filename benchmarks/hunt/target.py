@@ -100,10 +100,7 @@ def _in(value: Any) -> Any:
 def find_target(name: str | Callable[..., object], problem: str | Problem | None = None) -> Target:
     """What ``schedgap hunt NAME`` means: a guarantee's id, ``PROBLEM/HEURISTIC``, or a callable with its problem.
 
-    Raises
-    ------
-    InputError
-        There is no such thing, or nothing in it that a hunt could make worse.
+    Raises InputError: there is no such thing, or nothing in it that a hunt could make worse.
     """
     if callable(name):
         if problem is None:

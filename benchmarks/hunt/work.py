@@ -71,10 +71,7 @@ class Journal:
     def lines(self) -> Iterator[dict[str, Json]]:
         """Every whole line, in the order written.
 
-        Raises
-        ------
-        StoreError
-            It cannot be read.
+        Raises StoreError: it cannot be read.
         """
         try:
             text = self.path.read_text(encoding="utf-8", errors="replace")

@@ -17,10 +17,7 @@ from schedgap.formulations.common.options import keywords, parse_settings
 def find_importer(problem: Problem, name: str) -> Importer:
     """The importer of this format for `problem`.
 
-    Raises
-    ------
-    InputError
-        There is none; the line lists those that there are.
+    Raises InputError: there is none; the line lists those that there are.
     """
     importers = workload_of(problem).importers
     for importer in importers:
@@ -42,6 +39,8 @@ def import_instance(
 ) -> tuple[Instance, list[str]]:
     """An instance made of a file of somebody else's format.
 
+    Raises InputError: an unknown format or option, or a file that does not fit: names the file, the line and the value.
+
     Parameters
     ----------
     problem : which problem's instance is wanted
@@ -53,11 +52,6 @@ def import_instance(
     Returns
     -------
     The instance, and a message for every cell of the input that could not be used as it is.
-
-    Raises
-    ------
-    InputError
-        An unknown format or option, or a file that does not fit: names the file, the line and the value.
     """
     importer = find_importer(problem, name)
     chosen = parse_settings(importer.options, settings or {}, f"import {name}")

@@ -148,12 +148,7 @@ def check_order(row: dict[str, Json]) -> bool:
     """Submitted, started, ended: in this order, and by one clock.
 
     A job that started a little before it was submitted has two clocks that differ a little: it was submitted when it
-    started, and the answer is True.
-
-    Raises
-    ------
-    Unfit
-        Two of the moments cannot belong to the same job.
+    started, and the answer is True. Raises Unfit: two of the moments cannot belong to the same job.
     """
     skewed: bool = 0 < row.get("arrival", 0.0) - (row.get("start") or math.inf) <= _SKEW
     if skewed:
@@ -171,10 +166,7 @@ def check_order(row: dict[str, Json]) -> bool:
 def host_names(cell: str) -> list[str]:
     """The hosts of a list as Slurm writes it: ``n[1-2,05],m3`` is n1, n2, n05, m3.
 
-    Raises
-    ------
-    ValueError
-        Not such a list, or more than 100,000 hosts.
+    Raises ValueError: not such a list, or more than 100,000 hosts.
     """
     hosts: list[str] = []
     for part in re.findall(r"(?:[^,\[\]]|\[[^\]]*\])+", given(cell)):

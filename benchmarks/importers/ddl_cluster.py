@@ -25,12 +25,7 @@ def to_ddl_cluster(
     """The jobs of a trace, each training a model of paper 001's Table III for as many iterations as it ran.
 
     An iteration takes the model's forward and backward task, and for a job larger than a server an all-reduce that
-    is alone on the link.
-
-    Raises
-    ------
-    InputError
-        No job fits.
+    is alone on the link. Raises InputError: no job fits.
     """
     largest = max(server.gpus for server in trace.servers)
     rows: list[dict[str, Any]] = []

@@ -41,10 +41,7 @@ def to_gpu_sharing(
 ) -> GpuSharingInstance:
     """The jobs of a trace, each as one of the six fitted tasks of Pollux, with as many iterations as it ran for.
 
-    Raises
-    ------
-    InputError
-        No job fits.
+    Raises InputError: no job fits.
     """
     largest = max(server.gpus for server in trace.servers)
     parts: list[dict[str, Any]] = []

@@ -42,16 +42,12 @@ def to_hadar(
     """The jobs of a trace on servers of several device types.
 
     A job's throughput on a type is the consolidated rate measured there at its scale, per worker. Its work is the
-    steps of the file, or as many as take its duration on the first of `types`.
+    steps of the file, or as many as take its duration on the first of `types`. Raises InputError: a type without rates,
+    no server with a measured type, no job that fits.
 
     Parameters
     ----------
     horizon : slots; where not given, a list schedule on the slowest types ends in it
-
-    Raises
-    ------
-    InputError
-        A type without rates, no server with a measured type, no job that fits.
     """
     table = MEASURED if throughputs is None else read_throughputs(throughputs)
     kinds = tuple(kind.strip() for kind in types.split(","))

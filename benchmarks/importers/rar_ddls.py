@@ -43,12 +43,8 @@ def to_rar_ddls(
     """The jobs of a trace on its servers, all there from slot 1: rar-ddls has no arrivals.
 
     Computation time and gradient size follow from measured rates as ``measured_job`` says. Iterations are the steps
-    of the file (times `steps_scale`), or as many as take the job's duration on one server.
-
-    Raises
-    ------
-    InputError
-        A worker type without rates, a slot in which a job makes no iteration, no job that fits.
+    of the file (times `steps_scale`), or as many as take the job's duration on one server. Raises InputError: a worker
+    type without rates, a slot in which a job makes no iteration, no job that fits.
     """
     setup = Setup(**cluster)
     table = MEASURED if throughputs is None else read_throughputs(throughputs)

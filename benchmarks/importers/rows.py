@@ -100,19 +100,15 @@ def read_rows(form: Format, path: str | Path, notes: Notes, keep: str | None = N
     """The rows of a table that fit its format, one at a time, each a dict of its fields and ``line``.
 
     A row that does not fit is left out and told to `notes` with its line; so is a second row with the same id. A last
-    row that the file does not end may be cut, which is told too: 204 of 2048 can be read.
+    row that the file does not end may be cut, which is told too: 204 of 2048 can be read. Raises InputError: not a
+    readable table: names the file, the line and the value. Also when more than half of the rows cannot be read or
+    repeat an id: then the file is not of this format, or not a row a job.
 
     Parameters
     ----------
     path : the file, UTF-8
     notes : receives what was left out
     keep : ``column=value``: only rows with this value
-
-    Raises
-    ------
-    InputError
-        Not a readable table: names the file, the line and the value. Also when more than half of the rows cannot be
-        read or repeat an id: then the file is not of this format, or not a row a job.
     """
     seen: dict[str, int] = {}
     total = unreadable = 0

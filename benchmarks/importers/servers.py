@@ -28,10 +28,7 @@ class TraceServer:
 def read_servers(path: str | Path, notes: Notes) -> list[TraceServer]:
     """The servers of a table; its columns say of which format it is.
 
-    Raises
-    ------
-    InputError
-        No known columns, or rows that do not fit.
+    Raises InputError: no known columns, or rows that do not fit.
     """
     with opened(path) as file:
         begin = file.readline().strip()

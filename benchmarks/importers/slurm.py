@@ -158,10 +158,7 @@ def gres(text: str) -> tuple[int, str | None]:
 def slurm_nodes(path: str | Path) -> Iterator[tuple[str, int, str | None]]:
     """Name, GPUs and type of every node of ``scontrol show nodes`` or of ``sinfo`` with the columns NODELIST and GRES.
 
-    Raises
-    ------
-    InputError
-        A node without a list of its GPUs: names the line.
+    Raises InputError: a node without a list of its GPUs: names the line.
     """
     with opened(path) as file:
         text = file.read()

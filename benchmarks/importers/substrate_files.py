@@ -71,6 +71,9 @@ def gml_substrate(
 ) -> tuple[Substrate, list[str]]:
     """The network of a GML file, each node a server that relays.
 
+    Raises InputError: not one file, not GML, no node, an attribute that no edge has, a capacity that is not a number >=
+    0.
+
     Parameters
     ----------
     capacity : ``file``: what edges say, `bandwidth` where they say nothing; ``constant``: `bandwidth` everywhere;
@@ -82,11 +85,6 @@ def gml_substrate(
     Returns
     -------
     (substrate, messages) : what was merged, left out or assumed, a line each
-
-    Raises
-    ------
-    InputError
-        Not one file, not GML, no node, an attribute that no edge has, a capacity that is not a number >= 0.
     """
     import networkx
 
@@ -141,18 +139,14 @@ def clos_substrate(
     """Hosts below access (ASW), aggregation (PSW) and core (DSW) switches, from a table with columns ip, DSW, PSW, ASW.
 
     Hosts are called h0, h1, ... in the order of the lines; switches ``DSW/PSW/ASW``, since the table's switch
-    names repeat below another switch. Several core switches are joined by one node, ``top``.
+    names repeat below another switch. Several core switches are joined by one node, ``top``. Raises InputError: not one
+    file, other columns, a line with an empty or missing cell, a host that is there twice or shares a switch's name,
+    switches of one line that share a name.
 
     Parameters
     ----------
     host_bandwidth, asw_bandwidth, psw_bandwidth : Gbit/s of the link up from a host, an ASW, a PSW (and a DSW to
         ``top``)
-
-    Raises
-    ------
-    InputError
-        Not one file, other columns, a line with an empty or missing cell, a host that is there twice or shares a
-        switch's name, switches of one line that share a name.
     """
     import networkx
 

@@ -21,10 +21,7 @@ _KEY = re.compile(r"^\('(?P<job_type>.+)', (?P<scale>[0-9]+)\)$")
 def read_throughputs(path: str | Path) -> Throughputs:
     """Measured rates of jobs that run alone (key "null"); rates of packed pairs are not read.
 
-    Raises
-    ------
-    InputError
-        Not JSON, or not of the expected form: names the file, the place and the value.
+    Raises InputError: not JSON, or not of the expected form: names the file, the place and the value.
     """
     data = _object(read_json(path), f"{path}")
     cells: dict[tuple[str, JobType, int], dict[bool, float]] = {}
@@ -86,10 +83,7 @@ def measured_type(trace: Trace, job: TraceJob, known: Sequence[str], profile: st
 def timed(trace: Trace, jobs: Sequence[TraceJob]) -> list[float]:
     """Seconds that each job ran; where the file has steps only, those they take on a measured V100.
 
-    Raises
-    ------
-    InputError
-        No duration, and no rate of what the job trains.
+    Raises InputError: no duration, and no rate of what the job trains.
     """
     found = []
     for job in jobs:

@@ -92,10 +92,7 @@ class Trace:
     def fitting(self, capacity: int) -> list[TraceJob]:
         """The jobs that fit so many GPUs; at least one.
 
-        Raises
-        ------
-        InputError
-            None fits.
+        Raises InputError: none fits.
         """
         kept = []
         for job in self.jobs:
@@ -233,10 +230,8 @@ def _plain(target: Callable[..., Instance], usual: Any) -> Callable[..., tuple[I
 def user_table(columns: Mapping[str, str], unit: str = "s", where: str = "import csv: --set") -> Format:
     """The format of a table whose columns a user names.
 
-    Raises
-    ------
-    InputError
-        It does not say how many GPUs, or how long; a field or a unit that there is not. `where` begins the line.
+    Raises InputError: it does not say how many GPUs, or how long; a field or a unit that there is not. `where` begins
+    the line.
     """
     timed = "duration" in columns or "iterations" in columns or {"start", "end"} <= set(columns)
     if "gpus" not in columns or not timed:
@@ -264,6 +259,8 @@ def read_trace(
 ) -> Trace:
     """The jobs of a trace and the servers they run on, in memory for the jobs that are kept.
 
+    Raises InputError: a file that does not fit: names the file, the line and the value.
+
     Parameters
     ----------
     files : the trace, and where there is one the table of servers
@@ -271,11 +268,6 @@ def read_trace(
     servers, per_server : where there is no table of servers
     seed : of durations, where the file has neither these nor steps
     time_scale : factor on all times and steps
-
-    Raises
-    ------
-    InputError
-        A file that does not fit: names the file, the line and the value.
     """
     if not 1 <= len(files) <= 2:
         raise InputError(f"import {form.id}: takes one trace and perhaps one table of servers, got {len(files)} files")

@@ -29,10 +29,7 @@ def workload_of(problem: Problem) -> Workload:
 def figure_of(problem: Problem) -> Drawing:
     """What draws the problem's solutions.
 
-    Raises
-    ------
-    InputError
-        Nothing does.
+    Raises InputError: nothing does.
     """
     load = workload_of(problem).figure
     if load is None:
@@ -43,10 +40,7 @@ def figure_of(problem: Problem) -> Drawing:
 def find_preset(problem: Problem, preset_id: str | None = None) -> Preset:
     """The preset of `problem` with this id; the first where not given.
 
-    Raises
-    ------
-    InputError
-        There is none; the line lists those that there are.
+    Raises InputError: there is none; the line lists those that there are.
     """
     presets = workload_of(problem).presets
     for preset in presets:
@@ -62,16 +56,13 @@ def make_instance(
 ) -> Instance:
     """A random instance of a preset; the same seed and settings always give the same instance.
 
+    Raises InputError: an unknown preset or option, a value out of range, or values that do not go together.
+
     Parameters
     ----------
     preset_id : one of its presets; the first where not given
     seed : a whole number >= 0
     settings : option values, typed or as text; those not given have the preset's defaults
-
-    Raises
-    ------
-    InputError
-        An unknown preset or option, a value out of range, or values that do not go together.
     """
     preset = find_preset(problem, preset_id)
     if seed < 0:

@@ -45,10 +45,7 @@ def gpus_only(choices: Sequence[int] = PAPER_GPUS) -> Resources:
 def no_empty_racks(servers: int, racks: int | None) -> None:
     """Refuse more racks than servers.
 
-    Raises
-    ------
-    InputError
-        There are; None is any number that fits.
+    Raises InputError: there are; None is any number that fits.
     """
     if racks is not None and racks > servers:
         raise InputError(f"racks: must be at most servers ({servers}), got {racks}")

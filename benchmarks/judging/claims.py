@@ -24,10 +24,7 @@ VARIABLE = "SCHEDGAP_CLAIMS"
 def claims_from(path: str | Path | None) -> Iterator[tuple[Guarantee, ...]]:
     """While this lasts, here and in new processes, the claims of a file count with those of their problems.
 
-    Raises
-    ------
-    InputError
-        The file cannot be read or imported, or has no ``CLAIMS`` of :class:`Guarantee`.
+    Raises InputError: the file cannot be read or imported, or has no ``CLAIMS`` of :class:`Guarantee`.
     """
     if path is None:
         yield ()
@@ -52,10 +49,7 @@ def users_claims() -> tuple[Guarantee, ...]:
 def claims_of(problem: Problem) -> tuple[Guarantee, ...]:
     """The guarantees of a problem, a user's own claims about it last.
 
-    Raises
-    ------
-    InputError
-        A claim of one's own has the id of another.
+    Raises InputError: a claim of one's own has the id of another.
     """
     own = tuple(claim for claim in users_claims() if claim.problem == problem.id)
     known = problem.guarantees()

@@ -203,10 +203,7 @@ def _text(data: Mapping[str, Json]) -> str:
 def read(path: Path) -> Entry:
     """The record in a file.
 
-    Raises
-    ------
-    InputError
-        It is not an instance with a record; one line that names the place.
+    Raises InputError: it is not an instance with a record; one line that names the place.
     """
     data = read_json(path)
     if not isinstance(data, Mapping) or KEY not in data:
@@ -242,16 +239,13 @@ def entries(
 ) -> tuple[Entry, ...]:
     """The records of the library.
 
+    Raises InputError: an unknown problem, or, where nobody is told, a file that is not a record.
+
     Parameters
     ----------
     problem : only this one
     folder : a library of one's own, whose records stand before the shipped ones of the same id, and beside them
     malformed : told of each file in it that is no record, in one line; the others are read
-
-    Raises
-    ------
-    InputError
-        An unknown problem, or, where nobody is told, a file that is not a record.
     """
     if problem is not None:
         find_problem(problem)
@@ -269,10 +263,7 @@ def entries(
 def find(name: str, folder: str | Path | None = None) -> Entry:
     """The record of this id.
 
-    Raises
-    ------
-    InputError
-        There is none.
+    Raises InputError: there is none.
     """
     known = {entry.id: entry for entry in entries(folder=folder)}
     if name not in known:
@@ -289,14 +280,11 @@ def about() -> Mapping[str, Json]:
 def judged(entry: Entry, solution: Solution, certificate: Path | str | None) -> tuple[CheckReport, float | None]:
     """What the problem's checker says of a schedule, and what a certificate proves.
 
+    Raises InputError: the certificate cannot be read.
+
     Parameters
     ----------
     certificate : its file, or its JSON text
-
-    Raises
-    ------
-    InputError
-        The certificate cannot be read.
 
     Returns
     -------

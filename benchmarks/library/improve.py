@@ -89,10 +89,7 @@ class Judged:
 def credit(by: str, **facts: Json) -> Credit:
     """Of today and of this version of schedgap.
 
-    Raises
-    ------
-    InputError
-        Nobody is named, or the name is too long.
+    Raises InputError: nobody is named, or the name is too long.
     """
     if not by.strip() or len(by) > 200 or not by.isprintable():
         raise InputError(f"by: must be a name of 1 to 200 characters on one line, got {by[:60]!r}")
@@ -111,17 +108,14 @@ def new_entry(
 ) -> Entry:
     """An imported instance before anything is known of it.
 
+    Raises InputError: the id or the instance is there already or does not fit, or the terms are missing or not free.
+
     Parameters
     ----------
     name : ``<problem>/<name>``, which no record has
     file : what it was read from
     license, cite : terms and citation of the log
     folder : the library it is for; None for the shipped collection, which takes only :data:`FREE` licenses
-
-    Raises
-    ------
-    InputError
-        The id or the instance is there already or does not fit, or the terms are missing or not free.
     """
     where = f"library submit {name}"
     problem = instance.problem_id

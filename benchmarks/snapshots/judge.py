@@ -194,15 +194,12 @@ def judge(
 ) -> Judgement:
     """Judge the decision of a snapshot.
 
+    Raises InputError: the decision names what the snapshot does not have.
+
     Parameters
     ----------
     objectives : in lexicographic order; the instance's own where not given
     time_limit : seconds for the best decision, and again for all that was lost together
-
-    Raises
-    ------
-    InputError
-        The decision names what the snapshot does not have.
     """
     return _Judge(snapshot, objectives, time_limit, seed, progress or (lambda _: None)).run()
 

@@ -40,10 +40,7 @@ MOVE, END = 1, 10
 def quantity(text: object, place: str) -> Fraction:
     """A quantity as Kubernetes writes it: ``500m``, ``16Gi``, ``2``, ``1e3``.
 
-    Raises
-    ------
-    InputError
-        It is none; the line names the place and the value.
+    Raises InputError: it is none; the line names the place and the value.
     """
     found = _QUANTITY.fullmatch(str(text).strip()) if isinstance(text, str | int | float) else None
     if found is None or (found[3] or "") not in FACTORS:

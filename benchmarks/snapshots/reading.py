@@ -39,17 +39,14 @@ def read_snapshot(
 ) -> Snapshot:
     """Read a snapshot.
 
+    Raises InputError: it cannot be read; one line with the place and the value.
+
     Parameters
     ----------
     form : own, kubernetes, slurm, ray or openb; told by the file where not given
     nodes : a listing of nodes, where that is a file of its own: always of slurm, ray and openb
     gang_label : a label or annotation of pods that names their gang
     names : keep the names of nodes, pods and gangs; otherwise they are numbers
-
-    Raises
-    ------
-    InputError
-        It cannot be read; one line with the place and the value.
     """
     source = str(path)
     if form == "openb" or (form is None and source.endswith(".csv")):

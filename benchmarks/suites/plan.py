@@ -62,10 +62,7 @@ def suites_of(problem: Problem) -> tuple[str, ...]:
 def check_names(names: Iterable[str], problems: Sequence[Problem] | None = None) -> tuple[str, ...]:
     """The suites to run, each once.
 
-    Raises
-    ------
-    InputError
-        An unknown suite; the line lists those there are.
+    Raises InputError: an unknown suite; the line lists those there are.
     """
     there = list(dict.fromkeys([*SUITES, *(s for p in problems or all_problems().values() for s in suites_of(p))]))
     chosen = tuple(dict.fromkeys(names)) or (DEFAULT,)
@@ -105,6 +102,8 @@ def plan(
 ) -> list[Item]:
     """Everything the named suites consist of, in a fixed order.
 
+    Raises InputError: an unknown suite or method, a scale that is not positive, a negative seed.
+
     Parameters
     ----------
     names : suites
@@ -115,11 +114,6 @@ def plan(
     methods : heuristics that run instead of all; problems that have none of them are left out
     told : told of each problem before its instances are made
     certify : whether exact answers are certified, see :func:`~schedgap.catalogue.agreement.certified`
-
-    Raises
-    ------
-    InputError
-        An unknown suite or method, a scale that is not positive, a negative seed.
     """
     chosen = check_names(names, problems)
     check_numbers(seed, scale)
@@ -175,10 +169,7 @@ def _chosen_methods(
 def _of_file(path: str, problems: Sequence[Problem] | None, sweep: _Sweep) -> list[Item]:
     """The strongest exact method and the heuristics on the instance of a file.
 
-    Raises
-    ------
-    InputError
-        No instance, or of a problem that is not asked for.
+    Raises InputError: no instance, or of a problem that is not asked for.
     """
     found, instance = parse_instance(read_json(path), path)
     problem = next((one for one in problems or all_problems().values() if one.id == found.id), None)

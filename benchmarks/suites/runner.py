@@ -70,6 +70,9 @@ def run_suites(
 ) -> Run:
     """Run suites, each finished item written to the store at once.
 
+    Raises InputError: unknown suite, bad number, a folder that cannot be written, or `resume` with other suites, seed,
+    scale or time limit than the run has.
+
     Parameters
     ----------
     names : suites; None or empty is ``quick`` (or, with `resume`, what the run consists of)
@@ -86,12 +89,6 @@ def run_suites(
     methods : heuristics that run beside the exact methods, instead of all; ids or ``file.py:function``
     certify : certify what exact methods prove, where a small certificate is found
     cluster : address of a Dask scheduler, whose workers are taken instead of processes of this machine
-
-    Raises
-    ------
-    InputError
-        Unknown suite, bad number, a folder that cannot be written, or `resume` with other suites, seed,
-        scale or time limit than the run has.
     """
     cores = environment()["cores"]
     workers = cores if workers is None else workers

@@ -85,15 +85,12 @@ def reading(folder: Path, row: Record, part: str) -> Iterator[None]:
 class Store:
     """The rows of one run.
 
+    Raises StoreError: the file cannot be opened or is not a store.
+
     Parameters
     ----------
     path : the SQLite file; its folder must exist
     read_only : only read; the file must exist
-
-    Raises
-    ------
-    StoreError
-        The file cannot be opened or is not a store.
     """
 
     def __init__(self, path: Path, read_only: bool = False) -> None:
@@ -129,10 +126,7 @@ class Store:
     def put(self, row: Record) -> None:
         """Write one row, replacing one of the same key, in a transaction of its own.
 
-        Raises
-        ------
-        StoreError
-            It cannot be written (a full disk, say); every row written before is still there.
+        Raises StoreError: it cannot be written (a full disk, say); every row written before is still there.
         """
         values = {**_GONE, **row.flat()}
         for name in _JSON:
@@ -180,10 +174,8 @@ class Store:
     def rows(self) -> Iterator[Record]:
         """Every row, in the order of the plan.
 
-        Raises
-        ------
-        InputError
-            A row cannot be read, is not what was written, or is none: one line that names it, the field and the value.
+        Raises InputError: a row cannot be read, is not what was written, or is none: one line that names it, the field
+        and the value.
         """
         try:
             cursor = self._db.execute(
@@ -275,10 +267,7 @@ class Store:
 def locked(folder: Path) -> Iterator[None]:
     """Hold the run in `folder` for this process alone; the system lets go of it even after kill -9.
 
-    Raises
-    ------
-    StoreError
-        Another process works on this run, or the folder cannot be written.
+    Raises StoreError: another process works on this run, or the folder cannot be written.
     """
     made = not folder.exists()
     try:
@@ -299,10 +288,7 @@ def locked(folder: Path) -> Iterator[None]:
 def locked_file(path: Path) -> Iterator[None]:
     """Hold a result that is one file, as :func:`locked` a folder; no device, nor where nothing can be made beside it.
 
-    Raises
-    ------
-    StoreError
-        Another process works on it.
+    Raises StoreError: another process works on it.
     """
     lock = path.with_name(f".{path.name[:_NAMED]}.lock")
     try:

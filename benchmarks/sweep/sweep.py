@@ -60,12 +60,8 @@ def sweep(
 def run_store(out: Path, resume: bool) -> Iterator[tuple[Path, Store, bool]]:
     """The folder of a run, held for this process alone, its store, and whether a run there goes on.
 
-    Without `resume` it is a new folder beside one that holds a run.
-
-    Raises
-    ------
-    StoreError
-        Another process works on the run, or the folder cannot be written.
+    Without `resume` it is a new folder beside one that holds a run. Raises StoreError: another process works on the
+    run, or the folder cannot be written.
     """
     with held(out, holds_a_run, resume) as folder:
         goes_on = holds_a_run(folder)

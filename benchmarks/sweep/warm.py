@@ -29,12 +29,7 @@ def warm_up(
     ImportError of it, and what was found would be lost.
 
     That takes about 0.1 s once everything is compiled. A method that only a suite knows is imported: it is plain
-    Python.
-
-    Raises
-    ------
-    KeyboardInterrupt
-        Ctrl-C came, also where the method itself noticed it and stopped.
+    Python. Raises KeyboardInterrupt: Ctrl-C came, also where the method itself noticed it and stopped.
     """
     from schedgap.catalogue.run import run_method
 
@@ -62,10 +57,7 @@ def warm_once(
 ) -> None:
     """Warm this process for one kind of work, the first time it is asked to.
 
-    Raises
-    ------
-    Disagreement
-        Parts contradict each other already here. Any other failure is left to the work itself to tell.
+    Raises Disagreement: parts contradict each other already here. Any other failure is left to the work itself to tell.
     """
     name = repr((problem.id, method.id, sorted(settings.items())))
     if name in _warm:

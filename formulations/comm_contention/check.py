@@ -44,14 +44,11 @@ class Replay:
 def replay(instance: CommContentionInstance, start: Sequence[Fraction]) -> Replay:
     """Run the transfers as they were admitted: exactly up to ``EXACTLY`` tasks, else within 1e-15 relative.
 
+    Raises Disagreement: the replay breaks the volume identity, which is a fault of the checker itself.
+
     Parameters
     ----------
     start : seconds, the admission of each task
-
-    Raises
-    ------
-    Disagreement
-        The replay breaks the volume identity, which is a fault of the checker itself.
     """
     few = len(instance.tasks) <= EXACTLY
     return replay_exactly(instance, start) if few else replay_enclosed(instance, start)
@@ -122,12 +119,8 @@ def replay_enclosed(instance: CommContentionInstance, start: Sequence[Fraction])
         sum_j (C_j - s_j - a) = b sum_j M_j + 2 (b + eta) sum_{i<j} V_ij + sum_rounding (active * time lost)
 
     `shared` follows from the identity and the completions returned. `most` is that of the lower run: transfers
-    that touch for less than the rounding do not count as together.
-
-    Raises
-    ------
-    Disagreement
-        A run breaks the identity, or the upper run ends something before the lower one.
+    that touch for less than the rounding do not count as together. Raises Disagreement: a run breaks the identity, or
+    the upper run ends something before the lower one.
 
     Notes
     -----

@@ -128,15 +128,12 @@ def _routes(job: str, ring: Ring, links: Any, place: str) -> list[Violation]:
 def known_rings(instance: SubstrateInstance, jobs: Collection[str], rings: Mapping[str, Ring], place: str = "") -> None:
     """Refuse a job or a node that the instance does not have.
 
+    Raises InputError: it names the first such.
+
     Parameters
     ----------
     jobs : ids of the instance's jobs
     place : put before the path, such as ``"slots[3]."``
-
-    Raises
-    ------
-    InputError
-        It names the first such.
     """
     known_only(rings, jobs, f"{place}rings")
     nodes = {server.id for server in instance.servers}

@@ -30,10 +30,7 @@ LARGEST_FILE = 64 * 2**20
 def decoded(file: IO[bytes], path: str | Path) -> str:
     """The text of a file that is open.
 
-    Raises
-    ------
-    InputError
-        It has more than LARGEST_FILE bytes, of which no more are read, or is not UTF-8.
+    Raises InputError: it has more than LARGEST_FILE bytes, of which no more are read, or is not UTF-8.
     """
     content = bounded(file, path)
     try:
@@ -45,10 +42,7 @@ def decoded(file: IO[bytes], path: str | Path) -> str:
 def bounded(file: IO[bytes] | GzipFile, path: str | Path, most: int = LARGEST_FILE) -> bytes:
     """The rest of a file that is open.
 
-    Raises
-    ------
-    InputError
-        It has more than so many bytes, of which no more are read.
+    Raises InputError: it has more than so many bytes, of which no more are read.
     """
     content = file.read(most + 1)
     if len(content) > most:
@@ -59,10 +53,7 @@ def bounded(file: IO[bytes] | GzipFile, path: str | Path, most: int = LARGEST_FI
 def check_writable(path: Path) -> None:
     """Make sure that `path` can be written, without changing it.
 
-    Raises
-    ------
-    InputError
-        It is a directory, its directory is not there, or it cannot be opened for writing.
+    Raises InputError: it is a directory, its directory is not there, or it cannot be opened for writing.
     """
     if path.is_dir():
         raise InputError(f"{path}: is a directory, cannot be written as a file")
@@ -83,12 +74,8 @@ def write_bytes(path: Path, content: bytes) -> Path:
     """Write `content` to `path`: all of it, or nothing where that fails.
 
     A crash never leaves half of it: it goes to a second file first. Only a file that cannot be replaced, since it is a
-    mount of its own or its folder takes no new file, is written in place.
-
-    Raises
-    ------
-    InputError
-        It cannot be written (a full disk, a folder without permission).
+    mount of its own or its folder takes no new file, is written in place. Raises InputError: it cannot be written (a
+    full disk, a folder without permission).
     """
     try:
         if path.exists() and not path.is_file():  # a device or a pipe cannot be replaced
@@ -121,10 +108,7 @@ def _replace(target: Path, content: bytes) -> None:
 def check_folder(folder: Path) -> None:
     """Make sure that files can be written in `folder`, which need not exist yet; nothing is left behind.
 
-    Raises
-    ------
-    InputError
-        It cannot be made or written.
+    Raises InputError: it cannot be made or written.
     """
     missing = [path for path in (folder, *folder.parents) if not path.exists()]
     try:

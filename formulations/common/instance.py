@@ -106,10 +106,7 @@ PartT = TypeVar("PartT", bound=Part)
 def validated(form: type[PartT], data: object, source: str) -> PartT:
     """`data`, a decoded JSON object, as a `form`.
 
-    Raises
-    ------
-    InputError
-        One line: the source, the path in it, what is wrong and the value.
+    Raises InputError: one line: the source, the path in it, what is wrong and the value.
     """
     if not isinstance(data, Mapping):
         raise InputError(f"{source}: must be a JSON object, got {_shown(data)}")
@@ -253,15 +250,12 @@ def unique_ids(items: Iterable[Json], what: str) -> None:
 def read_json(path: str | Path, text: str | None = None) -> Json:
     """Decode a JSON file strictly: NaN, infinities and a key that is given twice are refused.
 
+    Raises InputError: the file cannot be read, has more than LARGEST_FILE bytes, or is not JSON (with line and column).
+
     Parameters
     ----------
     path : the file, named in error messages
     text : its content, where it was read already (standard input)
-
-    Raises
-    ------
-    InputError
-        The file cannot be read, has more than LARGEST_FILE bytes, or is not JSON (with line and column).
     """
     if text is None:
         try:

@@ -156,18 +156,14 @@ def options_of(function: Callable[..., object]) -> Mapping[str, Option]:
     """The options of a function: its keyword-only parameters but those in :data:`GIVEN`.
 
     A parameter with a type and a default is an option; ``Annotated[..., Field(ge=1, description="...")]`` adds a
-    range and one line of help. ``lambda_`` is written ``lambda``.
+    range and one line of help. ``lambda_`` is written ``lambda``. Raises InputError: the annotation of a keyword names
+    what is not there.
 
     Examples
     --------
     >>> def heuristic(instance, *, seed: int, kappa: int = 4): ...
     >>> options_of(heuristic)["kappa"].parse("7")
     7
-
-    Raises
-    ------
-    InputError
-        The annotation of a keyword names what is not there.
     """
     found = {}
     for name, parameter in inspect.signature(function).parameters.items():
@@ -217,16 +213,13 @@ def passes_on_to(*others: Callable[..., object]) -> Callable[[_F], _F]:
 def parse_settings(options: Mapping[str, Option], given: Mapping[str, object], what: str) -> dict[str, Json]:
     """Every option in `given`, as text or as a value, validated; the others are left out.
 
+    Raises InputError: an unknown name (the line lists the options there are) or a value out of range.
+
     Parameters
     ----------
     options : the options there are
     given : the chosen ones, values as text (``--set``) or typed
     what : what they belong to, for the message: ``method sjf-bco``
-
-    Raises
-    ------
-    InputError
-        An unknown name (the line lists the options there are) or a value out of range.
     """
     for name in given:
         if name not in options:

@@ -50,10 +50,7 @@ class TypedSolution(Part):
 def one_for_each(part: Mapping[str, object], ids: Collection[str], where: str, what: str = "job") -> None:
     """Refuse a part of a solution that does not have exactly one entry for each of `ids`.
 
-    Raises
-    ------
-    InputError
-        An id is unknown, or missing.
+    Raises InputError: an id is unknown, or missing.
     """
     known_only(part, ids, where, what)
     if len(part) < len(ids):
@@ -64,10 +61,7 @@ def one_for_each(part: Mapping[str, object], ids: Collection[str], where: str, w
 def known_only(names: Collection[str], ids: Collection[str], where: str, what: str = "job") -> None:
     """Refuse a name that the instance does not have; `ids` is a set or a mapping.
 
-    Raises
-    ------
-    InputError
-        It names the first such.
+    Raises InputError: it names the first such.
     """
     for name in names:
         if name not in ids:

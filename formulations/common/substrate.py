@@ -111,13 +111,9 @@ class RingSolution(TypedSolution):
 class SubstrateInstance(JobsInstance):
     """An instance with a network; subclasses add their jobs.
 
-    A network without links says so with an empty list: a file that forgets its links is another problem.
-
-    Raises
-    ------
-    InputError
-        On ``parse``: unknown keys, wrong types, ids used twice, numbers out of range, a link that joins a node to
-        itself, to a node that does not exist, or that is given twice.
+    A network without links says so with an empty list: a file that forgets its links is another problem. Raises
+    InputError: on ``parse``: unknown keys, wrong types, ids used twice, numbers out of range, a link that joins a node
+    to itself, to a node that does not exist, or that is given twice.
     """
 
     servers: Annotated[tuple[Server, ...], Field(min_length=1, max_length=MOST_SERVERS), FailFast()]

@@ -145,17 +145,15 @@ def _decimal(value: Fraction, context: Context) -> Decimal:
 def check_loads(instance: DdljsInstance, solution: DdljsSolution) -> CheckReport:
     """Check everything but capacities, which are measured instead: ``gadget-printed``.
 
+    Raises InputError: the instance does not have a job or a server that is named, or there are fewer or more entries
+    than slots.
+
     Returns
     -------
     CheckReport
         As :func:`~schedgap.formulations.ddljs.check.check`, but without violations of capacities: they stand in
         ``details["overloaded"]``, a line for each with beta or gamma of the embedded rings, and ``details["beyond"]``
         counts those above it.
-
-    Raises
-    ------
-    InputError
-        The instance does not have a job or a server that is named, or there are fewer or more entries than slots.
     """
     report = check(instance, solution)
     loads = [

@@ -112,10 +112,7 @@ class Job(RingJob):
 class DdljsInstance(SubstrateInstance):
     """An instance of ddljs; time runs in slots 1..horizon.
 
-    Raises
-    ------
-    InputError
-        On ``parse``: what a network or a job may not be, ids used twice, an arrival beyond the horizon.
+    Raises InputError: on ``parse``: what a network or a job may not be, ids used twice, an arrival beyond the horizon.
     """
 
     problem_id: ClassVar[str] = "ddljs"

@@ -375,6 +375,8 @@ Arc = tuple[int, int]
 def ring_of(workers: Mapping[int, int], uses: Mapping[Arc, int]) -> tuple[list[int], list[list[int]]]:
     """A ring with these workers per server, on these links or fewer.
 
+    Raises ValueError: the links do not join all hosts.
+
     Parameters
     ----------
     workers : workers by node, at least one in all
@@ -383,11 +385,6 @@ def ring_of(workers: Mapping[int, int], uses: Mapping[Arc, int]) -> tuple[list[i
     Returns
     -------
     Host of every worker, and the node path of every ring edge (none for a single worker).
-
-    Raises
-    ------
-    ValueError
-        The links do not join all hosts.
     """
     hosts = [u for u, count in workers.items() if count > 0]
     size = sum(workers[u] for u in hosts)

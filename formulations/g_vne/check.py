@@ -63,17 +63,14 @@ def check(instance: GVneInstance, solution: GVneSolution) -> CheckReport:
 def check_loads(instance: GVneInstance, solution: GVneSolution) -> CheckReport:
     """Check everything but capacities, which are measured instead: ``lp-rs-mde-printed``.
 
+    Raises InputError: the instance does not have a job or a server that is named.
+
     Returns
     -------
     CheckReport
         As :func:`~schedgap.formulations.g_vne.check.check`, but without violations of capacities: they stand in
         ``details["overloaded"]``, a line for each with beta or gamma of the embedded rings, and ``details["beyond"]``
         counts those above it.
-
-    Raises
-    ------
-    InputError
-        The instance does not have a job or a server that is named.
     """
     report = check(instance, solution)
     loads = overloads(instance, instance.jobs, solution.rings)

@@ -406,18 +406,14 @@ def build_columns(instance: GVneInstance, *, relaxed: bool = False, limit: int =
     """(12) over enumerated rings that respect the job's own caps, workers of a server next to each other.
 
     Contiguous workers and simple routes lose nothing (servers relay), so the integer program has the optimum; its
-    linear relaxation is the capped bound of `colgen`, which feels the links.
+    linear relaxation is the capped bound of `colgen`, which feels the links. Raises ModelRefused: there are more than
+    `limit` rings.
 
     Parameters
     ----------
     instance : a tiny instance
     relaxed : the linear relaxation
     limit : most rings
-
-    Raises
-    ------
-    ModelRefused
-        There are more than `limit` rings.
     """
     build = _Relaxation(instance, "g_vne_columns", "(12), the sum of the rings' utilities")
     data, out = build.data, build.layout

@@ -231,16 +231,13 @@ _FASTEST = Fraction(10**30)
 def check_elastic(instance: GpuSharingInstance, solution: ElasticSolution) -> CheckReport:
     """Check a preemptive or elastic schedule and recompute its mean JCT; exact up to roots (1e-60).
 
+    Raises InputError: a job is missing, or the instance does not have it.
+
     Returns
     -------
     CheckReport
         Violations of: "arrival", "order" (segments overlap or are empty), "capacity", "memory" (the job fits
         no GPU), "work" (it makes too few iterations). The horizon does not bind: it is the model's.
-
-    Raises
-    ------
-    InputError
-        A job is missing, or the instance does not have it.
     """
     segments, noise, restart = solution.segments, exact(solution.noise), solution.restart
     one_for_each(segments, instance.job_index, "segments")

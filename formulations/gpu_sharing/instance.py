@@ -86,13 +86,9 @@ class GpuSharingInstance(ClusterInstance):
     """An instance of gpu-sharing; time runs in slots 1..horizon of ``slot_length`` seconds.
 
     ``interference[j][k]`` is xi, the factor on j's iteration time while it shares a GPU with k; 1 where it, its row
-    or the whole table is not given.
-
-    Raises
-    ------
-    InputError
-        On ``parse``: unknown keys, wrong types, ids used twice, interference of unknown jobs or of a job
-        with itself, numbers out of range, a job whose iteration would take no time at all.
+    or the whole table is not given. Raises InputError: on ``parse``: unknown keys, wrong types, ids used twice,
+    interference of unknown jobs or of a job with itself, numbers out of range, a job whose iteration would take no time
+    at all.
     """
 
     problem_id: ClassVar[str] = "gpu-sharing"

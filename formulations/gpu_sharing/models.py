@@ -343,12 +343,8 @@ def build_equations(instance: GpuSharingInstance) -> DeclarativeModel:
     """The untightened model: its integer points are the feasible schedules, one for each.
 
     A slot at slowdown x makes 1/x of a solo slot; with L the least common multiple of the numerators of the x, progress
-    counts in units of 1/L, so that a job completes exactly when ceil(L W) units are made.
-
-    Raises
-    ------
-    ModelRefused
-        The slowdowns have so many digits that the units are too fine.
+    counts in units of 1/L, so that a job completes exactly when ceil(L W) units are made. Raises ModelRefused: the
+    slowdowns have so many digits that the units are too fine.
 
     Notes
     -----

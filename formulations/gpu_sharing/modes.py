@@ -211,7 +211,8 @@ def placed(
 
     At a start, job j takes o_jk GPUs that only k holds, for every running k, and free GPUs for the rest. If
     sum_k o_jk <= G_j and sum G - sum o <= N hold over the running jobs of every slot, these exist whatever
-    was chosen before: the running jobs' counts fix how many GPUs are free, held by one job, or by each pair.
+    was chosen before: the running jobs' counts fix how many GPUs are free, held by one job, or by each pair. Raises
+    ValueError: the counts break one of the two conditions.
 
     Parameters
     ----------
@@ -223,11 +224,6 @@ def placed(
     -------
     Solution
         The bare solution.
-
-    Raises
-    ------
-    ValueError
-        The counts break one of the two conditions.
     """
     names = [(server.id, index) for server in instance.servers for index in range(server.gpus)]
     holders: list[list[int]] = [[] for _ in names]

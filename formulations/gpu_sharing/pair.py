@@ -26,10 +26,7 @@ _LARGEST = 1e9
 class Pair:
     """One instance of the pair problem.
 
-    Raises
-    ------
-    InputError
-        A number is out of range (times from 1e-9 to 1e9, slowdowns from 1 to 1e6).
+    Raises InputError: a number is out of range (times from 1e-9 to 1e9, slowdowns from 1 to 1e6).
     """
 
     left: float  # a > 0, solo time the running job has left
@@ -99,12 +96,7 @@ def pair_of(instance: GpuSharingInstance) -> Pair:
     """The pair of an instance with two jobs, in seconds: O is the one that arrives first, N comes when it arrives.
 
     Each takes the fewest accumulation steps that fit a GPU alone. `left` is what O has left at N's arrival if it
-    started at its own.
-
-    Raises
-    ------
-    InputError
-        There are not two jobs, one fits no GPU, or O would be over before N arrives.
+    started at its own. Raises InputError: there are not two jobs, one fits no GPU, or O would be over before N arrives.
     """
     if len(instance.jobs) != 2:
         raise InputError(f"job-pair: needs an instance of two jobs, got {len(instance.jobs)}")

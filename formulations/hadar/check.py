@@ -203,18 +203,14 @@ def check_forked(instance: HadarInstance, solution: ForkedSolution) -> CheckRepo
 
     Rules: slots 1..horizon, not before the job's arrival; a node has one entry a round (by the form); the steps
     of an entry are at most what the node's W_j fastest devices do in a slot; the steps of a job sum to its work
-    (steps are conserved: not more). The utility counts the last slot in which a copy ran, as in the model.
+    (steps are conserved: not more). The utility counts the last slot in which a copy ran, as in the model. Raises
+    InputError: the instance does not have a job or a machine that is named.
 
     Returns
     -------
     CheckReport
         ``objective`` is the sum of utilities of the jobs whose steps are complete; ``details``: ``completion``,
         ``busy`` (node-time in slots) and ``rounds``.
-
-    Raises
-    ------
-    InputError
-        The instance does not have a job or a machine that is named.
     """
     jobs = {job.id: job for job in instance.jobs}
     machines = {machine.id: machine for machine in instance.machines}

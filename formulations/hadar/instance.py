@@ -100,15 +100,12 @@ class Job(Part):
 class HadarInstance(JobsInstance):
     """An instance of hadar; time runs in slots 1..horizon of `slot_length` each.
 
+    Raises InputError: on ``parse``: unknown keys, wrong types, ids used twice, numbers out of range, an arrival beyond
+    the horizon.
+
     Attributes
     ----------
     all_jobs_must_finish : problem P1 (true) or P2 (false)
-
-    Raises
-    ------
-    InputError
-        On ``parse``: unknown keys, wrong types, ids used twice, numbers out of range, an arrival beyond the
-        horizon.
     """
 
     problem_id: ClassVar[str] = "hadar"

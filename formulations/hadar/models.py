@@ -420,12 +420,8 @@ def schedules_of(instance: HadarInstance, limit: int = LIMIT) -> list[list[Sched
     """By job, every schedule that ends in the slot in which its work is done.
 
     A schedule that keeps devices after its work, or that does not complete, is never better: it is left out. So is a
-    slot in which the job runs when without it the others suffice until the same finish.
-
-    Raises
-    ------
-    ModelRefused
-        There are more than `limit` schedules.
+    slot in which the job runs when without it the others suffice until the same finish. Raises ModelRefused: there are
+    more than `limit` schedules.
     """
     for job in instance.jobs:
         if instance.horizon - job.arrival >= LONGEST:
@@ -481,15 +477,12 @@ def _devices(instance: HadarInstance) -> dict[Pool, int]:
 def build_p2(instance: HadarInstance, *, relaxed: bool = False) -> DeclarativeModel:
     """(2) to (2c): at most one schedule for every job, capacities kept, the sum of utilities as large as possible.
 
+    Raises ModelRefused: there are more than 20,000 schedules.
+
     Parameters
     ----------
     instance : a tiny instance
     relaxed : LP(P2), without (2c)
-
-    Raises
-    ------
-    ModelRefused
-        There are more than 20,000 schedules.
     """
     schedules = _by_job(instance)
     out = Layout(
@@ -556,12 +549,8 @@ def build_p2(instance: HadarInstance, *, relaxed: bool = False) -> DeclarativeMo
 def build_p3(instance: HadarInstance) -> DeclarativeModel:
     """(3), (3a): prices and payoffs of least value that cover every schedule; the dual of LP(P2).
 
-    Where every job must finish (P1), payoffs are free in sign.
-
-    Raises
-    ------
-    ModelRefused
-        There are more than 20,000 schedules.
+    Where every job must finish (P1), payoffs are free in sign. Raises ModelRefused: there are more than 20,000
+    schedules.
     """
     schedules = _by_job(instance)
     out = Layout(

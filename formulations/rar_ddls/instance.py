@@ -74,11 +74,8 @@ class Job(Part):
 class RarDdlsInstance(ClusterInstance):
     """An instance of rar-ddls; time runs in slots 1..horizon.
 
-    Raises
-    ------
-    InputError
-        On ``parse``: unknown keys, wrong types, ids used twice, numbers out of range, a job whose
-        iteration would take no time at all.
+    Raises InputError: on ``parse``: unknown keys, wrong types, ids used twice, numbers out of range, a job whose
+    iteration would take no time at all.
     """
 
     problem_id: ClassVar[str] = "rar-ddls"

@@ -80,12 +80,7 @@ class RateTable:
         """The whole table: phi[j, n, p], int64, shape (J, n_max + 1, p_max + 1), read-only.
 
         Entries with n = 0 or n > min(G_j, S) are 0; p = 0 and p = 1 are the same, and for n = 1 (a ring
-        inside one server) p does not matter.
-
-        Raises
-        ------
-        InputError
-            The table would have more than 3 * 10^8 entries.
+        inside one server) p does not matter. Raises InputError: the table would have more than 3 * 10^8 entries.
 
         Notes
         -----
@@ -275,10 +270,7 @@ def worst_durations(instance: RarDdlsInstance) -> npt.NDArray[np.float64]:
 def estimated_durations(instance: RarDdlsInstance, rho_hat: RhoHat) -> list[int] | list[float]:
     """The estimate of each job, in input order.
 
-    Raises
-    ------
-    InputError
-        Another word, a wrong number of estimates, or one that is not positive and finite.
+    Raises InputError: another word, a wrong number of estimates, or one that is not positive and finite.
     """
     if rho_hat == "best":
         durations: list[int] = rate_table(instance).best_duration.tolist()

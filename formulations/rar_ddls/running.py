@@ -93,15 +93,12 @@ class Workload(NamedTuple):
 def build_workload(instance: RarDdlsInstance, most_servers: int = FAR, most_rings: int = FAR) -> Workload:
     """The arrays of an instance in which every job makes progress alone.
 
+    Raises InputError: the rates would take more than 10^8 numbers.
+
     Parameters
     ----------
     most_servers : a job uses at most so many
     most_rings : contention beyond so many rings is taken for that of so many
-
-    Raises
-    ------
-    InputError
-        The rates would take more than 10^8 numbers.
 
     Notes
     -----

@@ -49,6 +49,8 @@ def variant(
 ) -> Callable[..., R]:
     """`heuristic` under another name.
 
+    Raises TypeError: `heuristic` has no keyword of that name.
+
     Parameters
     ----------
     heuristic : the function
@@ -56,11 +58,6 @@ def variant(
     about : its docstring
     fixed : keywords that it always runs with; it has no such options
     defaults : options whose defaults are others
-
-    Raises
-    ------
-    TypeError
-        `heuristic` has no keyword of that name.
     """
     fixed, defaults = fixed or {}, defaults or {}
     signature = inspect.signature(heuristic)

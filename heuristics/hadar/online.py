@@ -57,12 +57,8 @@ def price_ends(instance: HadarInstance, data: ProgressTables, umin: str, eta: st
     ``U_max`` is the largest utility a schedule can have (a worker is one device). ``direct``:
     ``U_min = u / (4 T C)``, u the smallest positive utility a schedule can have, C all devices. ``printed``:
     ``U_min = (1 / (4 eta)) min_j U_j((T - a_j + 1) L) / (tmax_j W_j)`` with ``eta = max_j C / (tmax_j W_j)``, times T
-    for ``eta="horizon"``; tmax_j is in slots, on the slowest usable type.
-
-    Raises
-    ------
-    InputError
-        The printed U_min is 0, or the direct one too small for a float.
+    for ``eta="horizon"``; tmax_j is in slots, on the slowest usable type. Raises InputError: the printed U_min is 0, or
+    the direct one too small for a float.
     """
     jobs = [j for j in range(len(data.jobs)) if data.possible[j]]
     if not jobs:
@@ -190,7 +186,8 @@ def hadar_online(
         OPT <= (alpha_step + 1/4) ALG,  rho = U_max / U_min,
         alpha_step = max(1, max over pools and w' <= w of c (rho^min(1, w'/(c-w+1)) - 1) / w')
 
-    and always, with k the final prices: ``OPT <= sum c k + sum_j max(0, best payoff of j at k)``.
+    and always, with k the final prices: ``OPT <= sum c k + sum_j max(0, best payoff of j at k)``. Raises InputError:
+    the delay is as long as a slot.
 
     Parameters
     ----------
@@ -212,11 +209,6 @@ def hadar_online(
         ``allocation_cost`` (the largest c dk / (k dgamma), None where nothing was admitted), ``certificate``,
         ``initial_dual``, ``admitted``, ``exact``;
         None for a factor that is too large for a float.
-
-    Raises
-    ------
-    InputError
-        The delay is as long as a slot.
 
     Notes
     -----

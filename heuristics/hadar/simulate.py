@@ -214,10 +214,7 @@ class Simulated:
 def refuse_long_delay(method: str, instance: HadarInstance, delay: float) -> None:
     """A job that loses a whole slot or more at every move is none that the rounds can describe.
 
-    Raises
-    ------
-    InputError
-        ``delay >= slot_length``.
+    Raises InputError: ``delay >= slot_length``.
     """
     if delay >= instance.slot_length:
         raise InputError(

@@ -56,7 +56,8 @@ def ff(
 
     A GPU is available while it is idle and its load U_g has ``U_g + rho_hat_j / u <= theta``, with rho_hat_j
     the best contention-free duration; the job waits until there are G_j, and nobody overtakes it. theta is
-    bisected in 1..T like that of SJF-BCO: down when the makespan improved, up otherwise. No guarantee is known.
+    bisected in 1..T like that of SJF-BCO: down when the makespan improved, up otherwise. No guarantee is known. Raises
+    InputError: an option out of range, or an instance too large for arrays over GPUs.
 
     Parameters
     ----------
@@ -71,11 +72,6 @@ def ff(
     HeuristicRun; the solution is None where nothing was found within T and the horizon (``info["reason"]``).
     ``info``: T, u, l, N, n_g, rho_hat, ``theta_probes``, ``bisected`` as in ``search.pass_facts``, and of it
     theta_tilde, W_max, makespan and phi; ``stopped`` = "time limit" where the deadline ended the bisection.
-
-    Raises
-    ------
-    InputError
-        An option out of range, or an instance too large for arrays over GPUs.
 
     Notes
     -----
@@ -189,7 +185,8 @@ def lpt_colocate(instance: RarDdlsInstance, *, seed: int = 0, deadline: Deadline
     that are there it takes at most a factor `slack` of its best duration, and neither it nor a ring that it meets
     stalls. All orders d_j G_j^e and all slacks of the constants above are tried, and the best schedule is
     returned. No ratio is proven; ``bound`` = max(max_j d_j, ceil(sum_j G_j d_j / N)) is a certified lower
-    bound on the optimum, with the best durations d_j.
+    bound on the optimum, with the best durations d_j. Raises InputError: the rates of the instance would take more than
+    10^8 numbers.
 
     Parameters
     ----------
@@ -199,11 +196,6 @@ def lpt_colocate(instance: RarDdlsInstance, *, seed: int = 0, deadline: Deadline
     -------
     HeuristicRun; the solution is None where no schedule ends within the horizon (``info["reason"]``).
     ``info``: makespan, exponent, slack, passes_run, N, n_g; ``stopped`` = "time limit" where passes were left out.
-
-    Raises
-    ------
-    InputError
-        The rates of the instance would take more than 10^8 numbers.
 
     Notes
     -----

@@ -70,10 +70,7 @@ def impossible(instance: RarDdlsInstance) -> str | None:
 def require_gpu_arrays(instance: RarDdlsInstance) -> None:
     """Refuse a cluster too large for an algorithm that keeps a load for every GPU.
 
-    Raises
-    ------
-    InputError
-        More than 10^8 GPUs, in the cluster or in all jobs together.
+    Raises InputError: more than 10^8 GPUs, in the cluster or in all jobs together.
     """
     total = sum(job.gpus for job in instance.jobs)
     if max(total, instance.total_gpus) > _LARGEST_ARRAY:
@@ -106,17 +103,14 @@ class Estimates:
 def estimates(instance: RarDdlsInstance, rho_hat: RhoHat, u: float) -> Estimates:
     """The estimated durations that an algorithm is to use.
 
+    Raises InputError: a wrong number of estimates, one that is not positive and finite (also among the worst
+    durations), or loads beyond 2^62 in whole numbers.
+
     Parameters
     ----------
     rho_hat : "best" for the best contention-free durations, "worst" for ``worst_durations``, or one positive
         number of slots per job
     u : at least 1
-
-    Raises
-    ------
-    InputError
-        A wrong number of estimates, one that is not positive and finite (also among the worst durations), or
-        loads beyond 2^62 in whole numbers.
     """
     values = estimated_durations(instance, rho_hat)
     parts = [exact(value) for value in values]
@@ -361,7 +355,8 @@ def sjf_bco(
     Guarantee with `probe` (ours, proven in docs/proofs-rar-ddls.md): with r_j the realised and d_j the best durations
     of the probe, and phi = max_j r_j / d_j,
     ``makespan <= (2 - 1/N) max(sum_j G_j r_j / N, max_j r_j) <= (2 - 1/N) phi T*``. Theorem 5 of the paper claims
-    ``n_g phi (u/l) T*`` without it, which is refuted.
+    ``n_g phi (u/l) T*`` without it, which is refuted. Raises InputError: an option out of range, or an instance too
+    large for arrays over GPUs.
 
     Parameters
     ----------
@@ -383,11 +378,6 @@ def sjf_bco(
     improved); ``bisected``, ``probe`` as in ``search.pass_facts``, None where there is none; ``returned``, which it is,
     and of it theta_tilde, kappa, W_max, makespan and phi; ``probe_within_T``; ``passes_run``;
     ``stopped`` = "time limit" where the deadline ended the bisection.
-
-    Raises
-    ------
-    InputError
-        An option out of range, or an instance too large for arrays over GPUs.
 
     Notes
     -----

@@ -16,10 +16,7 @@ from schedgap.solvers.certificates.tree import Unproven
 def prove_bound(instance: Instance) -> Certificate:
     """A certificate of a bound on the optimum, accepted by the checker.
 
-    Raises
-    ------
-    Unproven
-        The problem has no such certificates yet, or none is accepted.
+    Raises Unproven: the problem has no such certificates yet, or none is accepted.
     """
     given = plain(instance)
     best: tuple[Fraction, Certificate] | None = None

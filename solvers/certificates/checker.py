@@ -203,10 +203,7 @@ class Verdict:
 def rules_of(problem: str) -> Any:
     """The constraints of one problem: a module of ``rules/``, beside this file or in its package; or an installed one.
 
-    Raises
-    ------
-    Rejected
-        Nobody has rules for it.
+    Raises Rejected: nobody has rules for it.
     """
     if problem not in RULES:
         from importlib.metadata import entry_points
@@ -339,10 +336,7 @@ def value_of(
 ) -> Fraction | None:
     """The objective of a schedule's point, after it has been put into every row; None where the form has no map.
 
-    Raises
-    ------
-    Rejected
-        The point breaks a bound or a row: either the schedule is not feasible or the rules are wrong.
+    Raises Rejected: the point breaks a bound or a row: either the schedule is not feasible or the rules are wrong.
     """
     if model.price is not None or not hasattr(rules, "point"):
         return None

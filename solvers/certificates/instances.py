@@ -23,10 +23,7 @@ Rule = Callable[[Any, str], None]
 def valid(instance: Mapping[str, Any]) -> None:
     """Reject an instance of a known problem that is none.
 
-    Raises
-    ------
-    Rejected
-        One line with the place in the instance.
+    Raises Rejected: one line with the place in the instance.
     """
     fields, further = PROBLEMS[instance["problem"]]
     kept = {k: v for k, v in instance.items() if k not in _BESIDE and not k.startswith("reference")}

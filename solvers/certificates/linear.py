@@ -118,10 +118,7 @@ class Adder:
     def combined(self, multipliers: Mapping[str, Any], use_cost: bool) -> tuple[dict[int, int], int, int]:
         """(what is left of the costs, what the right sides add up to, denominator) of these multiples of rows.
 
-        Raises
-        ------
-        Rejected
-            There is no such row, or an inequality has a negative multiplier.
+        Raises Rejected: there is no such row, or an inequality has a negative multiplier.
         """
         if not isinstance(multipliers, dict):
             reject("multipliers must be an object by row")
@@ -189,14 +186,11 @@ class Narrower:
     def narrow(self, box: Box, changed: Iterable[str] | None = None) -> Box | None:
         """What is left of the box; None where a row shows that nothing is.
 
+        Raises Rejected: it does not come to an end.
+
         Parameters
         ----------
         changed : variables whose bounds are new since the rows were gone through; None: go through all
-
-        Raises
-        ------
-        Rejected
-            It does not come to an end.
         """
         names, whole, found = self.model.names, self.model.whole, dict(box)
         if changed is None:

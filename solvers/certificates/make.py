@@ -61,10 +61,7 @@ def check(instance: Instance, certificate: Mapping[str, Any] | str, solution: So
 def as_vipr(instance: Instance, certificate: Mapping[str, Any]) -> str:
     """A certificate as the text of a file of VIPR 1.0.
 
-    Raises
-    ------
-    Rejected
-        The certificate proves nothing, or is of a form that VIPR cannot say.
+    Raises Rejected: the certificate proves nothing, or is of a form that VIPR cannot say.
     """
     return vipr.text(plain(instance), checker.parse(json.dumps(certificate)))
 
@@ -80,6 +77,8 @@ def prove(
 ) -> Certificate:
     """A certificate that no schedule is better than `value`, or that there is none at all.
 
+    Raises Unproven: none was found.
+
     Parameters
     ----------
     value, solution : of the best schedule known, by the problem's checker; None where there is said to be none
@@ -90,11 +89,6 @@ def prove(
     Returns
     -------
     A certificate that the checker has accepted.
-
-    Raises
-    ------
-    Unproven
-        None was found.
     """
     from schedgap.solvers.certificates.bounds import prove_bound
 

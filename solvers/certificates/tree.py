@@ -85,10 +85,7 @@ class Tree:
     def grow(self) -> Node:
         """The tree.
 
-        Raises
-        ------
-        Unproven
-            It does not close.
+        Raises Unproven: it does not close.
         """
         for name, row in self.model.rows.items():  # an engine does not see a row without terms where nothing is to find
             if not row.terms and (row.right > 0 or (row.equal and row.right)):
@@ -99,10 +96,7 @@ class Tree:
     def branched(self) -> Node:
         """The tree by splits alone, without what reduced costs fix.
 
-        Raises
-        ------
-        Unproven
-            It does not close.
+        Raises Unproven: it does not close.
         """
         return self._node({}, 0)
 

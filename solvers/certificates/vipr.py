@@ -83,14 +83,11 @@ class Bounds:
 class Writer:
     """Writes one certificate as derivations.
 
+    Raises Rejected: the form is not one of rows.
+
     Parameters
     ----------
     instance, certificate : as :func:`~schedgap.solvers.certificates.checker.parse` gives them
-
-    Raises
-    ------
-    Rejected
-        The form is not one of rows.
     """
 
     def __init__(self, instance: Mapping[str, Any], certificate: Mapping[str, Any]) -> None:
@@ -119,10 +116,7 @@ class Writer:
     def lines(self) -> Iterator[str]:
         """The file.
 
-        Raises
-        ------
-        Rejected
-            The certificate does not prove what it claims.
+        Raises Rejected: the certificate does not prove what it claims.
         """
         last = self._node(self.tree, self._bounds(), narrowing=False)
         yield from head(self.instance, self.form, self.options, self.claim)
@@ -237,10 +231,7 @@ class Writer:
     def _at_least(self, multipliers: Mapping[str, Any], at: Bounds) -> int:
         """The objective is at least the target: by a sum, and where that is less, because it is a multiple of a step.
 
-        Raises
-        ------
-        Rejected
-            Neither shows it.
+        Raises Rejected: neither shows it.
         """
         assert self.target is not None
         right, terms = self._combined(multipliers, at, use_cost=True)
@@ -512,14 +503,11 @@ def _rows_model(instance: Mapping[str, Any], form: str, options: Mapping[str, An
 def text(instance: Mapping[str, Any], certificate: Mapping[str, Any]) -> str:
     """A certificate that our own checker accepts as the text of a file of VIPR.
 
+    Raises Rejected: the certificate proves nothing, or is of a form that VIPR cannot say.
+
     Parameters
     ----------
     instance, certificate : as :func:`~schedgap.solvers.certificates.checker.parse` gives them
-
-    Raises
-    ------
-    Rejected
-        The certificate proves nothing, or is of a form that VIPR cannot say.
     """
     checker.check(instance, certificate)
     kind = AreaWriter if certificate["form"] == "area" else Writer

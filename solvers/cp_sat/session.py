@@ -55,6 +55,8 @@ def run_cp(
 ) -> CpAnswer:
     """Search a model with a whole-number objective of at least 0 to be minimised, or without one.
 
+    Raises ValueError: the model is not valid, for instance because numbers exceed 64 bits.
+
     Parameters
     ----------
     seconds, work : limits in wall-clock seconds and in deterministic time; None is no limit
@@ -63,11 +65,6 @@ def run_cp(
     bounded : called with every better lower bound; returns whether to stop
     parameters : further parameters of CP-SAT; a tuple is the value of a repeated one
     log : receives CP-SAT's log, line by line
-
-    Raises
-    ------
-    ValueError
-        The model is not valid, for instance because numbers exceed 64 bits.
     """
     if problem := model.validate():
         raise ValueError(problem.strip().splitlines()[0])

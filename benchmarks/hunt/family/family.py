@@ -142,10 +142,7 @@ def _span(sizes: tuple[int, ...] | list[int]) -> str:
 def read_family(path: str | Path) -> Family:
     """The family in a file.
 
-    Raises
-    ------
-    InputError
-        It is none; one line that names the file and the place.
+    Raises InputError: it is none; one line that names the file and the place.
     """
     data = read_json(path)
     if not isinstance(data, Mapping) or data.get(KEY) != FORM:

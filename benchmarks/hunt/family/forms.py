@@ -158,10 +158,7 @@ def forms_of(data: Mapping[str, Json]) -> list[Form]:
 def instance_of(form: Mapping[str, Json]) -> dict[str, Json]:
     """The instance that a form writes; its numbers are fractions or numbers.
 
-    Raises
-    ------
-    InputError
-        A count that is not a whole number from 0, or a number that JSON cannot hold.
+    Raises InputError: a count that is not a whole number from 0, or a number that JSON cannot hold.
     """
     data = copy.deepcopy(dict(form["rest"]))
     for name, runs in form["lists"].items():

@@ -46,10 +46,7 @@ class Generator:
     def __call__(self, n: int) -> dict[str, Json]:
         """The instance of size n, as a JSON object without a name.
 
-        Raises
-        ------
-        InputError
-            There is none of this size.
+        Raises InputError: there is none of this size.
         """
         try:
             return instance_of(with_numbers(self.form, iter([one(n) for one in numbers_of(self.form)])))
@@ -70,10 +67,7 @@ class Generator:
     def from_dict(cls, data: Json) -> Generator:
         """What :meth:`to_dict` wrote.
 
-        Raises
-        ------
-        InputError
-            It is no generator; the line names the place.
+        Raises InputError: it is no generator; the line names the place.
         """
         if not isinstance(data, Mapping) or set(data) != {"rest", "lists", "pairs"}:
             raise InputError("generator: must be an object with rest, lists and pairs")

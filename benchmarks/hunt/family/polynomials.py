@@ -59,10 +59,7 @@ class Polynomial:
     def read(cls, text: str) -> Polynomial:
         """What :meth:`__str__` wrote.
 
-        Raises
-        ------
-        InputError
-            It is no polynomial of n.
+        Raises InputError: it is no polynomial of n.
         """
         plain, at = re.sub(r"\s", "", text), 0
         found: dict[int, Fraction] = {}

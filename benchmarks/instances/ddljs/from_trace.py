@@ -27,12 +27,8 @@ def to_ddljs(
 ) -> DdljsInstance:
     """The jobs of a trace, each with as many workers at once as it had GPUs, and its GPU time as its budget.
 
-    A job is worth one for each GPU-hour that it gets, up to its budget.
-
-    Raises
-    ------
-    InputError
-        No job fits, or one arrives beyond the longest horizon.
+    A job is worth one for each GPU-hour that it gets, up to its budget. Raises InputError: no job fits, or one arrives
+    beyond the longest horizon.
     """
     jobs = trace.fitting(min(MOST_WORKERS, sum(server.gpus for server in trace.servers)))
     lengths = [max(1, math.ceil(seconds / slot_length)) for seconds in timed(trace, jobs)]

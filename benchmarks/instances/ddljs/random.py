@@ -140,7 +140,7 @@ def paper(
     GPUs from {1, 2, 4, 8}, one GPU per worker, server links 10 to 100 and rack links 200 to 3200 Gbit/s; N in
     [1, 5], F in [1000, 6000], zeta in [50, 500] (whole numbers), b in [0.1, 5] Gbit/s; utility
     lambda_1 / (1 + exp(-lambda_2 (x - lambda_3))), lambda_1 in [1, 100], lambda_2 in (0, 1), lambda_3 in
-    [300, 3000].
+    [300, 3000]. Raises InputError: more racks than servers.
 
     Parameters
     ----------
@@ -153,11 +153,6 @@ def paper(
     steepness : lambda_2 is uniform on (0, steepness); with 1, as printed, a sigmoid is nearly a step
     gpu_factor, bandwidth_factor : GPUs of every server (rounded, at least 1) and bandwidth of every link are so
         many times the paper's (Figures 5 and 6)
-
-    Raises
-    ------
-    InputError
-        More racks than servers.
     """
     no_empty_racks(servers, racks)
     rng = np.random.default_rng(seed)

@@ -134,17 +134,12 @@ def racks(
     GPUs from {1, 2, 4, 8}, one GPU per worker, N in [1, 5], zeta in [50, 500], b in [0.1, 5] Gbit/s, server links
     10 to 100, rack links 200 to 3200; utility lambda_1 / (1 + exp(-lambda_2 (x - lambda_3))) with lambda_1 in
     [1, 100], lambda_2 in (0, 1), lambda_3 in [300, 3000] (paper 004, section VI). A job has done a random part of
-    lambda_3 iterations already; pi_k is what k workers add in this slot.
+    lambda_3 iterations already; pi_k is what k workers add in this slot. Raises InputError: more racks than servers.
 
     Parameters
     ----------
     tightness : links are this much narrower than the paper's, on which they hardly ever bind
     gangs : ``fixed``: only the whole ring of N workers is worth anything
-
-    Raises
-    ------
-    InputError
-        More racks than servers.
     """
     no_empty_racks(servers, racks)
     rng = np.random.default_rng(seed)
@@ -212,10 +207,7 @@ def large_tree(
 ) -> GVneInstance:
     """400 servers in 20 racks and 200 jobs whose rings fill server links and uplinks.
 
-    Raises
-    ------
-    InputError
-        More racks than servers.
+    Raises InputError: more racks than servers.
     """
     no_empty_racks(servers, racks)
     rng = np.random.default_rng(seed)

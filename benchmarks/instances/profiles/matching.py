@@ -24,18 +24,13 @@ def match_profile(model: str | None, batch: int | None, known: Sequence[str], de
     """The measured profile that a job gets, and what is assumed by it (None where the file names the profile).
 
     A profile of the same family is taken, of several the one whose batch is nearest (by ratio); where there is none,
-    `default`.
+    `default`. Raises InputError: `default` names no profile; the line lists those that there are.
 
     Parameters
     ----------
     model, batch : what the trace says, samples of one worker
     known : names of the measured profiles
     default : one of them, or the name of a family
-
-    Raises
-    ------
-    InputError
-        `default` names no profile; the line lists those that there are.
     """
     if model in known:
         return str(model), None

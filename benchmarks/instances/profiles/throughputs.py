@@ -88,10 +88,7 @@ class Throughputs:
     def require_worker(self, worker_type: str) -> None:
         """Refuse a type of worker that was not measured.
 
-        Raises
-        ------
-        InputError
-            The line lists the types there are.
+        Raises InputError: the line lists the types there are.
         """
         if worker_type not in self.worker_types:
             raise InputError(

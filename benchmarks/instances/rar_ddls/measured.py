@@ -18,11 +18,8 @@ class Setup:
     """The cluster that measured rates are read for: what the measurement does not tell.
 
     Bandwidths in GB/s, times in seconds. Its fields are options of the presets and importers that take measured jobs.
-
-    Raises
-    ------
-    InputError
-        ``intra_bandwidth`` is not more than ``inter_bandwidth``: no gradient size would explain a slowdown.
+    Raises InputError: ``intra_bandwidth`` is not more than ``inter_bandwidth``: no gradient size would explain a
+    slowdown.
     """
 
     slot_length: Annotated[float, Field(gt=0, le=10**6, description="seconds per slot")] = 60.0
@@ -76,6 +73,8 @@ def measured_job(
     - unconsolidated at least as fast as consolidated, or the difference explained by xi_2: gradient size 0,
       so spreading this job costs nothing but xi_2.
 
+    Raises InputError: exchange or overhead within one server would take longer than a whole measured iteration.
+
     Parameters
     ----------
     table, worker, job_type, scale : which measurement
@@ -85,11 +84,6 @@ def measured_job(
     -------
     The fields gpus, gradient_size, batch_size, forward_time, backward_time, and a message for each rule
     that was used; None where this job type has no usable rate at any scale.
-
-    Raises
-    ------
-    InputError
-        Exchange or overhead within one server would take longer than a whole measured iteration.
     """
     step = table.seconds_per_step(worker, job_type, scale)
     if step is None:

@@ -21,10 +21,7 @@ NAMES: Mapping[str, str] = {
 def find_paper(name: str) -> Paper:
     """The paper with this number or name.
 
-    Raises
-    ------
-    InputError
-        There is none; the line lists those that there are.
+    Raises InputError: there is none; the line lists those that there are.
     """
     for number, known in NAMES.items():
         if name in (number, known):

@@ -49,10 +49,7 @@ class Fit:
 def read_measurements(path: str | Path) -> list[Measurement]:
     """The rows of a CSV file with the columns job_num, msg_size (bytes) and avg_latency (microseconds).
 
-    Raises
-    ------
-    InputError
-        The file cannot be read, has other columns, or a value that is not a positive number.
+    Raises InputError: the file cannot be read, has other columns, or a value that is not a positive number.
     """
     try:
         with Path(path).open(encoding="utf-8", newline="") as file:
@@ -81,14 +78,11 @@ def read_measurements(path: str | Path) -> list[Measurement]:
 def fit(measurements: Sequence[Measurement]) -> Fit:
     """Least squares of the relative residuals with a, b, eta >= 0.
 
+    Raises InputError: there are fewer than three.
+
     Parameters
     ----------
     measurements : at least three
-
-    Raises
-    ------
-    InputError
-        There are fewer than three.
 
     Notes
     -----

@@ -52,7 +52,8 @@ def joint_schedules(
     """Every schedule that completes within slots 1..latest, one of each class of equals.
 
     Two schedules are equal when they differ by a permutation of equal servers, of identical jobs, or of GPUs of
-    one server that have served the same jobs.
+    one server that have served the same jobs. Raises InputError: there are more than `limit` schedules, or the search
+    for them takes more than 200 `limit` nodes, or `latest` is more than 100 slots.
 
     Parameters
     ----------
@@ -62,12 +63,6 @@ def joint_schedules(
     shifted : leave out schedules in which a job could start a slot earlier, on the same GPUs (where told apart)
         or the same numbers of GPUs, without lowering a rate there. For every schedule that is left out there is one
         that is kept, with the same placement and no later completion of any job.
-
-    Raises
-    ------
-    InputError
-        There are more than `limit` schedules, or the search for them takes more than 200 `limit` nodes, or
-        `latest` is more than 100 slots.
     """
     if latest > LATEST:
         raise InputError(f"reformulation: {latest} slots, joint schedules are enumerated for at most {LATEST}")
@@ -289,7 +284,8 @@ def build_reformulation(instance: RarDdlsInstance, *, limit: int = LIMIT, tighte
 
     The set Y has, of the schedules that complete no later than a quick feasible one (else the horizon), one of each
     class of equals, and none in which a job could start a slot earlier at nobody's cost; so it keeps an optimum.
-    rho_j(y^k) is realised: it comes from the dynamics. The -1 is ours: slots are counted with both ends.
+    rho_j(y^k) is realised: it comes from the dynamics. The -1 is ours: slots are counted with both ends. Raises
+    InputError: there are more than `limit` joint schedules, or they take too long to enumerate.
 
     Parameters
     ----------
@@ -301,11 +297,6 @@ def build_reformulation(instance: RarDdlsInstance, *, limit: int = LIMIT, tighte
     -------
     DeclarativeModel, minimising, objective integral. Its optimum is the optimal makespan; without any schedule
     it is infeasible. ``info["schedules"]`` is |Y|.
-
-    Raises
-    ------
-    InputError
-        There are more than `limit` joint schedules, or they take too long to enumerate.
 
     Notes
     -----
@@ -337,7 +328,8 @@ def build_theta(
     """Problem (14) to (16): is there a joint schedule in which no GPU's execution time exceeds theta?
 
     sum_j sum_k x_j^k rho_hat_j(y^k) / u <= theta for every GPU, over the GPUs that j has in y^k; the objective
-    is constant.
+    is constant. Raises InputError: there are more than `limit` joint schedules, or an estimate is missing or not
+    positive, or u < 1.
 
     Parameters
     ----------
@@ -351,11 +343,6 @@ def build_theta(
     Returns
     -------
     DeclarativeModel, feasible exactly when theta is at least theta* of ``smallest_theta``.
-
-    Raises
-    ------
-    InputError
-        There are more than `limit` joint schedules, or an estimate is missing or not positive, or u < 1.
 
     Notes
     -----
@@ -374,6 +361,8 @@ def smallest_theta(
 ) -> Fraction | None:
     """theta*, the smallest theta for which (14) to (16) is feasible, by bisection.
 
+    Raises InputError: as ``build_theta``.
+
     Parameters
     ----------
     instance, rho_hat, u, limit : as in ``build_theta``
@@ -383,11 +372,6 @@ def smallest_theta(
     -------
     theta* in slots, exactly: the bisection runs over the execution times that GPUs can have, the only values at
     which feasibility changes. None where no schedule keeps the horizon.
-
-    Raises
-    ------
-    InputError
-        As ``build_theta``.
 
     Notes
     -----

@@ -31,10 +31,7 @@ class OrderTree:
     def grow(self, events: tuple[int, ...] = ()) -> Node:
         """The tree below a sequence.
 
-        Raises
-        ------
-        Unproven
-            It does not close.
+        Raises Unproven: it does not close.
         """
         if self.deadline.passed or self.leaves > self.max_leaves:
             raise Unproven("the limit came first")

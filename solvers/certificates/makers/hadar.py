@@ -60,10 +60,7 @@ class PriceTree:
     def grow(self) -> Node:
         """The tree.
 
-        Raises
-        ------
-        Unproven
-            It does not close.
+        Raises Unproven: it does not close.
         """
         free = self.scheduler.free_rules
         return self._node(tuple(rule.finishing(rule.finish, True) if self.must else rule for rule in free), {})

@@ -104,7 +104,8 @@ def solve_bb(instance: CommContentionInstance, options: SolveOptions) -> Result:
 
     Guarantee: the bound is OPT less 2e-10 of the objective and what rounding may be wrong by; status OPTIMAL means
     that it is still within 1e-9 of the objective, relative. Where sizes, releases and penalty differ by so many
-    orders of magnitude that rounding is more than that, the status is FEASIBLE.
+    orders of magnitude that rounding is more than that, the status is FEASIBLE. Raises Disagreement: search and checker
+    contradict each other.
 
     Parameters
     ----------
@@ -114,11 +115,6 @@ def solve_bb(instance: CommContentionInstance, options: SolveOptions) -> Result:
     -------
     Result
         The objective is the checker's. ``info``: nodes, how many sets were open (several points).
-
-    Raises
-    ------
-    Disagreement
-        Search and checker contradict each other.
 
     Notes
     -----
@@ -246,11 +242,7 @@ class _Search:
 
         A start that rounding puts before such a completion shares volume, and every later start of this kind
         multiplies the delay by about eta / b. So the schedule is replayed exactly and these starts are rounded up.
-
-        Raises
-        ------
-        Disagreement
-            The checker finds another value than the search, by more than rounding can explain.
+        Raises Disagreement: the checker finds another value than the search, by more than rounding can explain.
         """
         times = [
             max(task.release, float(moment) + self.shift)

@@ -56,7 +56,8 @@ def solve_colgen(
     without cycles the best ring at the duals is a knapsack over the tree for all sizes at once, O(V K^2) a job;
     elsewhere it is a layered search over shortest paths, O(K H^3) a job. Rounding and clique cuts on servers tighten
     the LP. Choices come from rounding, ruin and recreate, diving, and the integer master; branching on jobs, workers
-    on a server, the order of hosts and links of a ring edge closes the gap.
+    on a server, the order of hosts and links of a ring edge closes the gap. Raises Disagreement: the checker does not
+    confirm the solution.
 
     Parameters
     ----------
@@ -69,11 +70,6 @@ def solve_colgen(
         Never infeasible: to embed nothing is a solution of value 0. ``info``: ``lp_bound``, ``lp_value``,
         ``lp_gap``, ``lp_seconds`` of the root; ``cut_bound``, ``cuts``; ``nodes``, ``columns``, ``pricings``,
         ``rows``, ``relaxed`` (jobs priced optimistically).
-
-    Raises
-    ------
-    Disagreement
-        The checker does not confirm the solution.
     """
     began = time.monotonic()
     data = tables(instance)

@@ -276,6 +276,8 @@ def solve_cp(instance: GpuSharingInstance, options: SolveOptions) -> Result:
        sum of at most U - 1. A better point replaces the incumbent and more runs are dropped, until nothing
        better exists. Overlaps become GPU lists, and the checker scores every incumbent.
 
+    Raises Disagreement: a schedule that the models admit breaks a constraint of the checker.
+
     Parameters
     ----------
     options : limits, seed, threads, start; with ``work_limit`` every step stops by counts
@@ -284,11 +286,6 @@ def solve_cp(instance: GpuSharingInstance, options: SolveOptions) -> Result:
     -------
     Result
         Status OPTIMAL, FEASIBLE, INFEASIBLE or UNKNOWN; objective and bound are mean JCT in slots.
-
-    Raises
-    ------
-    Disagreement
-        A schedule that the models admit breaks a constraint of the checker.
     """
     jobs = len(instance.jobs)
     best = Incumbent(
@@ -475,10 +472,7 @@ class _Stages:
     def _refine(self, point: Point) -> None:
         """Count losses in finer units, or leave out what the finest ones still admit in a point.
 
-        Raises
-        ------
-        Disagreement
-            No job loses more than it may: model and checker contradict each other.
+        Raises Disagreement: no job loses more than it may: model and checker contradict each other.
         """
         found = overspent(self.choices, point)
         if not found:

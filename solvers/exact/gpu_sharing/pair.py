@@ -18,17 +18,13 @@ def solve_pair(instance: GpuSharingInstance, options: SolveOptions) -> Result:
     """The exact start of the second job beside the first, in continuous time, and the schedule that it means in slots.
 
     Both jobs have the first GPUs of the cluster. The second one starts when it arrives (share) or after the first has
-    ended (wait), whichever Theorem 1 says; if the two do not fit a GPU together, it waits.
+    ended (wait), whichever Theorem 1 says; if the two do not fit a GPU together, it waits. Raises InputError: the
+    instance has not two jobs, or they do not meet.
 
     Returns
     -------
     Result; FEASIBLE, or UNKNOWN where the schedule does not keep the horizon. ``info["pair"]``: the pair in seconds,
     the best kappa with its mean, what the rule says, and what the MILP (16) to (25) finds on HiGHS.
-
-    Raises
-    ------
-    InputError
-        The instance has not two jobs, or they do not meet.
     """
     from schedgap.formulations.gpu_sharing.pair import best_start, pair_milp, pair_of, should_share
     from schedgap.solvers.engines import engine

@@ -379,10 +379,7 @@ class ScheduleSearch(BranchAndPrice[JobRules, Schedule, Prices]):
     def solution_of(self, items: Sequence[Schedule | None]) -> Solution:
         """Devices for the schedules.
 
-        Raises
-        ------
-        Disagreement
-            There are none, although the schedules fit by Hall's condition.
+        Raises Disagreement: there are none, although the schedules fit by Hall's condition.
         """
         levels = {
             j: {int(t): int(schedule.levels[t]) - 1 for t in np.flatnonzero(schedule.levels)}

@@ -50,6 +50,8 @@ def solve_cp(instance: RarDdlsInstance, options: SolveOptions) -> Result:
        share of the limit. It has no time index, so the number of slots hardly matters. Each solution is simulated.
        Where the model claims too much, inequalities that it violates are added, and it is solved again.
 
+    Raises Disagreement: models and dynamics contradict each other, which would be an error in one of them.
+
     Parameters
     ----------
     options : with ``threads=1`` and a ``work_limit`` (CP-SAT's deterministic time) a run repeats itself
@@ -57,11 +59,6 @@ def solve_cp(instance: RarDdlsInstance, options: SolveOptions) -> Result:
     Returns
     -------
     Result; its bound is valid whatever ended the run, its solution is accepted by the checker.
-
-    Raises
-    ------
-    Disagreement
-        Models and dynamics contradict each other, which would be an error in one of them.
     """
     incumbent = BestSchedule(instance, options)
     ended: Termination | None = None

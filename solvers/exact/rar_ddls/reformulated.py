@@ -60,17 +60,12 @@ def solve_theta(
     With realised durations theta* is u times less than the least largest execution time of a GPU, which no makespan is
     below; so u theta* is the bound, also with the best durations, which no realised one is below. Other estimates give
     no bound. The solution is the schedule that the last feasible program chose, or the start where that is better:
-    ``info["found by"]``.
+    ``info["found by"]``. Raises InputError: estimates that are none.
 
     Returns
     -------
     Result; ``info["theta"]`` is theta*. UNKNOWN, or FEASIBLE with the best schedule known, where the
     instance is too large, as ``schedule-set``, or a limit ends the bisection.
-
-    Raises
-    ------
-    InputError
-        Estimates that are none.
 
     Notes
     -----
