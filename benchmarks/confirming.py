@@ -43,10 +43,11 @@ def confirmed(
     problem: Problem,
     instance: Instance,
     method: Method,
+    # of `method`; one that is not an optimum or "infeasible", or is more than claimed, is returned as it is
     result: Result,
-    options: SolveOptions,
-    check: Check,
-    note: Callable[[str], None] = lambda line: None,
+    options: SolveOptions,  # deadline, threads, seed and memory limit
+    check: Check,  # the problem's checker for the instance
+    note: Callable[[str], None] = lambda line: None,  # told of a confirmation that failed for a reason of its own
 ) -> Result:
     """The result, with a higher level of proof where an independent program says the same.
 
@@ -55,13 +56,6 @@ def confirmed(
     changes; ``info["confirmed_by"]`` says who confirmed. Raises Disagreement: a better solution, or one of an instance
     without any, is accepted by the checker; or an engine that is believed proves that there is none. The instance is
     written to a file.
-
-    Parameters
-    ----------
-    result : of `method`; one that is not an optimum or "infeasible", or is more than claimed, is returned as it is
-    options : deadline, threads, seed and memory limit
-    check : the problem's checker for the instance
-    note : told of a confirmation that failed for a reason of its own
     """
     if result.proof is not Proof.CLAIMED or result.status not in (Status.OPTIMAL, Status.INFEASIBLE):
         return result

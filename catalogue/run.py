@@ -41,13 +41,16 @@ PATIENCE = 60.0
 
 
 def run_method(
+    # problem, instance: what to solve
     problem: Problem,
     instance: Instance,
+    # a method's id, a user's ``package.module:function``, a callable, or a method itself
     method: str | Method | Function,
-    options: SolveOptions,
-    settings: Mapping[str, object] | None = None,
+    options: SolveOptions,  # limits, seed, threads; a heuristic is given the seed, and the deadline where it takes one
+    settings: Mapping[str, object] | None = None,  # options of the method, as text or as values
     *,
-    disagreements: Path = DISAGREEMENTS,
+    disagreements: Path = DISAGREEMENTS,  # the directory an instance is written to when parts disagree
+    # what :func:`checker_of` made, where the caller has asked it already (about the start, say)
     check: Check | None = None,
 ) -> Result:
     """Run one method on one instance.
@@ -55,15 +58,6 @@ def run_method(
     Whoever made a solution, the problem's checker scores it, and the result's objective is the checker's.
     The certified bound of the problem stands beside whatever bound the method proves itself (``info`` says
     ``"bound_from": "certified"`` where it is the better one); a solution that meets it is optimal.
-
-    Parameters
-    ----------
-    problem, instance : what to solve
-    method : a method's id, a user's ``package.module:function``, a callable, or a method itself
-    options : limits, seed, threads; a heuristic is given the seed, and the deadline where it takes one
-    settings : options of the method, as text or as values
-    disagreements : the directory an instance is written to when parts disagree
-    check : what :func:`checker_of` made, where the caller has asked it already (about the start, say)
 
     Raises
     ------
@@ -128,16 +122,10 @@ def _within_budget(
     method: Method,
     options: SolveOptions,
     check: Check,
-    known: list[Solution],
-    work: Callable[[SolveOptions], Result],
+    known: list[Solution],  # begins with the start, where there is one, and keeps what the method reports last
+    work: Callable[[SolveOptions], Result],  # the method itself
 ) -> Result:
-    """The result of a method; what it has, or else a quick solution, where its time or memory is over.
-
-    Parameters
-    ----------
-    known : begins with the start, where there is one, and keeps what the method reports last
-    work : the method itself
-    """
+    """The result of a method; what it has, or else a quick solution, where its time or memory is over."""
     result: Result | None = None
     bounded = options.deadline.moment is None
     tell = options.report

@@ -72,24 +72,15 @@ class IntegerProgram(LinearProgram):
 
 
 def integer_master(
-    columns: Sequence[Column],
-    capacity: Floats,
-    groups: int,
-    limits: SearchLimits,
+    columns: Sequence[Column],  # their objectives count as worth
+    capacity: Floats,  # (rows,) upper limits
+    groups: int,  # how many there are
+    limits: SearchLimits,  # of the search
     *,
-    must: bool = False,
-    start: Sequence[int] = (),
+    must: bool = False,  # exactly one column of each group
+    start: Sequence[int] = (),  # positions of a choice that keeps the limits
 ) -> list[int] | None:
     """The best choice of at most one column of each group within the rows: the restricted master with whole weights.
-
-    Parameters
-    ----------
-    columns : their objectives count as worth
-    capacity : (rows,) upper limits
-    groups : how many there are
-    limits : of the search
-    must : exactly one column of each group
-    start : positions of a choice that keeps the limits
 
     Returns
     -------

@@ -100,15 +100,11 @@ class Load:
 def load_of(
     jobs: Sequence[TraceJob],
     servers: Sequence[TraceServer],
-    recorded: bool,
+    recorded: bool,  # every job has a start and an end
+    # GPUs of each job on each server, where the record says so: then a job that asked for a type waits for that
     held: Mapping[str, Mapping[str, int]] | None = None,
 ) -> Load:
     """The load of these jobs on these servers.
-
-    Parameters
-    ----------
-    recorded : every job has a start and an end
-    held : GPUs of each job on each server, where the record says so: then a job that asked for a type waits for that
 
     Notes
     -----

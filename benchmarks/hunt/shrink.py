@@ -25,25 +25,17 @@ Tried = Callable[[Mapping[str, Json]], "Probe | None"]
 
 
 def shrunk(
-    found: Probe,
-    space: Space,
+    found: Probe,  # where it begins
+    space: Space,  # ranges of the numbers
     tried: Tried,
-    tell: Callable[[Probe], None] = lambda _: None,
-    measure: Size | None = None,
-    more: Sequence[Stage] = (),
+    tell: Callable[[Probe], None] = lambda _: None,  # told of every step that was accepted
+    measure: Size | None = None,  # what every step lowers; :func:`size` where not given
+    more: Sequence[Stage] = (),  # further stages
 ) -> Probe:
     """Make an instance smaller and its numbers rounder for as long as `tried` accepts the result.
 
     Greedy, and deterministic: one entry removed at a time, all numbers of one pattern at once, single numbers,
     again and again until nothing changes. Every accepted step lowers (entries, slots, roughness), so it ends.
-
-    Parameters
-    ----------
-    found : where it begins
-    space : ranges of the numbers
-    tell : told of every step that was accepted
-    measure : what every step lowers; :func:`size` where not given
-    more : further stages
     """
     measure = measure or size
     current = found

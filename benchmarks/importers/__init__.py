@@ -31,23 +31,15 @@ def find_importer(problem: Problem, name: str) -> Importer:
 
 
 def import_instance(
-    problem: Problem,
-    name: str,
-    files: Sequence[str | Path],
-    throughputs: str | Path | None = None,
-    settings: Mapping[str, object] | None = None,
+    problem: Problem,  # which problem's instance is wanted
+    name: str,  # the format, ``gavel``
+    files: Sequence[str | Path],  # the files, in the order that the format wants
+    throughputs: str | Path | None = None,  # a file of measured rates, for formats that take one
+    settings: Mapping[str, object] | None = None,  # options of the importer, typed or as text
 ) -> tuple[Instance, list[str]]:
     """An instance made of a file of somebody else's format.
 
     Raises InputError: an unknown format or option, or a file that does not fit: names the file, the line and the value.
-
-    Parameters
-    ----------
-    problem : which problem's instance is wanted
-    name : the format, ``gavel``
-    files : the files, in the order that the format wants
-    throughputs : a file of measured rates, for formats that take one
-    settings : options of the importer, typed or as text
 
     Returns
     -------

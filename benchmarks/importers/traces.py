@@ -248,26 +248,20 @@ def user_table(columns: Mapping[str, str], unit: str = "s", where: str = "import
 
 def read_trace(
     form: Format,
-    files: Sequence[str | Path],
+    files: Sequence[str | Path],  # the trace, and where there is one the table of servers
+    # limit, first, keep: which jobs are kept
     limit: int | None = None,
     first: str = "arrival",
     keep: str | None = None,
+    # servers, per_server: where there is no table of servers
     servers: int | None = None,
     per_server: int = PER_SERVER,
-    seed: int = 0,
-    time_scale: float = 1.0,
+    seed: int = 0,  # of durations, where the file has neither these nor steps
+    time_scale: float = 1.0,  # factor on all times and steps
 ) -> Trace:
     """The jobs of a trace and the servers they run on, in memory for the jobs that are kept.
 
     Raises InputError: a file that does not fit: names the file, the line and the value.
-
-    Parameters
-    ----------
-    files : the trace, and where there is one the table of servers
-    limit, first, keep : which jobs are kept
-    servers, per_server : where there is no table of servers
-    seed : of durations, where the file has neither these nor steps
-    time_scale : factor on all times and steps
     """
     if not 1 <= len(files) <= 2:
         raise InputError(f"import {form.id}: takes one trace and perhaps one table of servers, got {len(files)} files")

@@ -71,22 +71,15 @@ def unjudged(problem: Problem, method: Method, reason: str) -> tuple[Judgement, 
 def judge(
     problem: Problem,
     method: Method,
-    settings: Mapping[str, object],
+    settings: Mapping[str, object],  # the options the run was given; the others count with their defaults
     instance: Instance,
+    # objective, info: the checker's objective (None: nothing found) and what the heuristic told of its run
     objective: float | None,
     info: Mapping[str, object],
-    agreement: Agreement,
-    sides: bool = False,
+    agreement: Agreement,  # what is proven about the instance
+    sides: bool = False,  # both sides of a claim on the ratio outside of its assumptions too, where it can be
 ) -> tuple[Judgement, ...]:
-    """Every guarantee of `method` on one of its runs.
-
-    Parameters
-    ----------
-    settings : the options the run was given; the others count with their defaults
-    objective, info : the checker's objective (None: nothing found) and what the heuristic told of its run
-    agreement : what is proven about the instance
-    sides : both sides of a claim on the ratio outside of its assumptions too, where it can be
-    """
+    """Every guarantee of `method` on one of its runs."""
     rows = guarantees_of(problem, method.id)
     if not rows:
         return ()

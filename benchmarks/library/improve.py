@@ -99,23 +99,18 @@ def credit(by: str, **facts: Json) -> Credit:
 
 
 def new_entry(
-    name: str,
+    name: str,  # ``<problem>/<name>``, which no record has
     instance: Instance,
-    file: str,
+    file: str,  # what it was read from
+    # license, cite: terms and citation of the log
     license: str | None,
     cite: str | None,
+    # the library it is for; None for the shipped collection, which takes only :data:`FREE` licenses
     folder: str | Path | None,
 ) -> Entry:
     """An imported instance before anything is known of it.
 
     Raises InputError: the id or the instance is there already or does not fit, or the terms are missing or not free.
-
-    Parameters
-    ----------
-    name : ``<problem>/<name>``, which no record has
-    file : what it was read from
-    license, cite : terms and citation of the log
-    folder : the library it is for; None for the shipped collection, which takes only :data:`FREE` licenses
     """
     where = f"library submit {name}"
     problem = instance.problem_id

@@ -187,19 +187,14 @@ class Judgement:
 def judge(
     snapshot: Snapshot,
     *,
-    objectives: Sequence[str] | None = None,
-    time_limit: float = 20.0,
+    objectives: Sequence[str] | None = None,  # in lexicographic order; the instance's own where not given
+    time_limit: float = 20.0,  # seconds for the best decision, and again for all that was lost together
     seed: int = 0,
     progress: Callable[[str], None] | None = None,
 ) -> Judgement:
     """Judge the decision of a snapshot.
 
     Raises InputError: the decision names what the snapshot does not have.
-
-    Parameters
-    ----------
-    objectives : in lexicographic order; the instance's own where not given
-    time_limit : seconds for the best decision, and again for all that was lost together
     """
     return _Judge(snapshot, objectives, time_limit, seed, progress or (lambda _: None)).run()
 

@@ -31,22 +31,16 @@ class Snapshot:
 
 def read_snapshot(
     path: str | Path,
-    form: str | None = None,
+    form: str | None = None,  # own, kubernetes, slurm, ray or openb; told by the file where not given
     *,
+    # a listing of nodes, where that is a file of its own: always of slurm, ray and openb
     nodes: str | Path | None = None,
-    gang_label: str | None = None,
-    names: bool = False,
+    gang_label: str | None = None,  # a label or annotation of pods that names their gang
+    names: bool = False,  # keep the names of nodes, pods and gangs; otherwise they are numbers
 ) -> Snapshot:
     """Read a snapshot.
 
     Raises InputError: it cannot be read; one line with the place and the value.
-
-    Parameters
-    ----------
-    form : own, kubernetes, slurm, ray or openb; told by the file where not given
-    nodes : a listing of nodes, where that is a file of its own: always of slurm, ray and openb
-    gang_label : a label or annotation of pods that names their gang
-    names : keep the names of nodes, pods and gangs; otherwise they are numbers
     """
     source = str(path)
     if form == "openb" or (form is None and source.endswith(".csv")):

@@ -90,30 +90,20 @@ def check_numbers(seed: int | None, scale: float | None) -> None:
 
 
 def plan(
-    names: Iterable[str],
+    names: Iterable[str],  # suites
     *,
-    seed: int = 0,
-    scale: float = 1.0,
-    time_limit: float | None = None,
-    problems: Sequence[Problem] | None = None,
+    seed: int = 0,  # the run's seed; instances and methods take theirs from it
+    scale: float = 1.0,  # multiplies the number of instances of every batch (at least one is left)
+    time_limit: float | None = None,  # seconds for each solve; None leaves only the batches' repeatable limits
+    problems: Sequence[Problem] | None = None,  # instead of those in the table
+    # heuristics that run instead of all; problems that have none of them are left out
     methods: Sequence[str] | None = None,
-    told: Callable[[str], None] | None = None,
-    certify: bool = False,
+    told: Callable[[str], None] | None = None,  # told of each problem before its instances are made
+    certify: bool = False,  # whether exact answers are certified, see :func:`~schedgap.catalogue.agreement.certified`
 ) -> list[Item]:
     """Everything the named suites consist of, in a fixed order.
 
     Raises InputError: an unknown suite or method, a scale that is not positive, a negative seed.
-
-    Parameters
-    ----------
-    names : suites
-    seed : the run's seed; instances and methods take theirs from it
-    scale : multiplies the number of instances of every batch (at least one is left)
-    time_limit : seconds for each solve; None leaves only the batches' repeatable limits
-    problems : instead of those in the table
-    methods : heuristics that run instead of all; problems that have none of them are left out
-    told : told of each problem before its instances are made
-    certify : whether exact answers are certified, see :func:`~schedgap.catalogue.agreement.certified`
     """
     chosen = check_names(names, problems)
     check_numbers(seed, scale)

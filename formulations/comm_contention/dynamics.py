@@ -267,11 +267,11 @@ def starts_of(solution: Solution) -> dict[str, Fraction]:
 
 def written(
     instance: CommContentionInstance,
-    admissions: Sequence[Admission],
-    completions: Sequence[int],
-    ended: Sequence[int] | None = None,
+    admissions: Sequence[Admission],  # of all tasks, in order of time
+    completions: Sequence[int],  # the tasks in the order in which they complete
+    ended: Sequence[int] | None = None,  # their moments in the units of :attr:`LinkState.ended`, where they are known
     *,
-    overlap: bool = False,
+    overlap: bool = False,  # the first unit follows the completions, and the latency may pass before them
 ) -> Solution | None:
     """The solution in which every start is rounded up, after the completions that it follows.
 
@@ -279,13 +279,6 @@ def written(
     of this kind multiplies the loss by about 1 + eta / b. So the schedule is replayed as it is written: a start is the
     first number not before the completion that the written starts before it lead to. Rounding then adds up
     and is not multiplied. Where starts at given moments multiply it all the same, decimals are added.
-
-    Parameters
-    ----------
-    admissions : of all tasks, in order of time
-    completions : the tasks in the order in which they complete
-    ended : their moments in the units of :attr:`LinkState.ended`, where they are known
-    overlap : the first unit follows the completions, and the latency may pass before them
 
     Returns
     -------

@@ -37,29 +37,21 @@ Heuristics = Sequence[Callable[..., object]]
 
 
 def from_best(
-    heuristics: Callable[[], Heuristics],
-    check: Callable[[Instance, Solution], CheckReport],
-    sense: int,
-    improve: Improve,
+    heuristics: Callable[[], Heuristics],  # imports them; all of them make schedules of the problem itself
+    check: Callable[[Instance, Solution], CheckReport],  # the problem's checker
+    sense: int,  # +1 minimise, -1 maximise
+    improve: Improve,  # an exact method's function, which makes use of a start
+    # what a solution says of its objective, where a check takes long: the best by that is the start, and `improve` is
+    # the first to check it
     stated: Callable[[Solution], float] | None = None,
     *,
+    # of the time that is left, what all heuristics together may take; those that were cut off before they had the
+    # processor for half of an equal part of it begin again, in equal parts of half of what is left
     share: float = SHARE,
+    # a certified bound on the optimum; a schedule that meets it is the answer
     bound: Callable[[Instance], float | None] | None = None,
 ) -> Improve:
-    """The method that gives `improve` the best schedule of the heuristics as its start.
-
-    Parameters
-    ----------
-    heuristics : imports them; all of them make schedules of the problem itself
-    check : the problem's checker
-    sense : +1 minimise, -1 maximise
-    improve : an exact method's function, which makes use of a start
-    stated : what a solution says of its objective, where a check takes long: the best by that is the start, and
-        `improve` is the first to check it
-    share : of the time that is left, what all heuristics together may take; those that were cut off before they had
-        the processor for half of an equal part of it begin again, in equal parts of half of what is left
-    bound : a certified bound on the optimum; a schedule that meets it is the answer
-    """
+    """The method that gives `improve` the best schedule of the heuristics as its start."""
 
     @wraps(improve)
     def method(instance: Instance, options: SolveOptions, **settings: Any) -> Result:

@@ -40,24 +40,16 @@ R = TypeVar("R")
 
 
 def variant(
-    heuristic: Callable[..., R],
-    name: str,
-    about: str,
+    heuristic: Callable[..., R],  # the function
+    name: str,  # the id of the method that it becomes
+    about: str,  # its docstring
     *,
-    fixed: Mapping[str, object] | None = None,
-    defaults: Mapping[str, object] | None = None,
+    fixed: Mapping[str, object] | None = None,  # keywords that it always runs with; it has no such options
+    defaults: Mapping[str, object] | None = None,  # options whose defaults are others
 ) -> Callable[..., R]:
     """`heuristic` under another name.
 
     Raises TypeError: `heuristic` has no keyword of that name.
-
-    Parameters
-    ----------
-    heuristic : the function
-    name : the id of the method that it becomes
-    about : its docstring
-    fixed : keywords that it always runs with; it has no such options
-    defaults : options whose defaults are others
     """
     fixed, defaults = fixed or {}, defaults or {}
     signature = inspect.signature(heuristic)

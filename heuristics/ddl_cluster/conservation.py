@@ -21,20 +21,13 @@ Ints = NDArray[np.int64]
 
 def broken_conservation(
     instance: DdlClusterInstance,
-    placement: Sequence[Sequence[Gpu]],
-    finish: Ints,
-    log: FastLog,
+    placement: Sequence[Sequence[Gpu]],  # by job, its GPUs as (server position, index)
+    finish: Ints,  # by job, ticks of 10^-digits seconds
+    log: FastLog,  # of the run; the times of compute tasks are not looked at
     digits: int,
-    limit: int,
+    limit: int,  # how many all-reduces may be active on a server
 ) -> list[str]:
     """Every way in which a run breaks conservation; empty where it does not.
-
-    Parameters
-    ----------
-    placement : by job, its GPUs as (server position, index)
-    finish : by job, ticks of 10^-digits seconds
-    log : of the run; the times of compute tasks are not looked at
-    limit : how many all-reduces may be active on a server
 
     Returns
     -------

@@ -38,20 +38,15 @@ def _fixed(progress: GreedyState, workers: int | None, seed: int) -> list[int]:
 def fifo(
     instance: DdljsInstance,
     *,
-    seed: int = 0,
-    workers: Workers = None,
+    seed: int = 0,  # of the numbers of workers, where they are drawn
+    workers: Workers = None,  # of every ring
+    # jobs behind one that does not fit may start
     backfill: Annotated[bool, Field(description="jobs behind one that does not fit may start")] = False,
 ) -> HeuristicRun:
     """First in, first out, never preempted: a job keeps its ring until its budget is used up.
 
     Jobs start in the order of their arrivals (ties by input order) with a fixed number of workers; one that does not
     fit blocks those behind it, unless `backfill`. The last slot of a budget may have a smaller ring.
-
-    Parameters
-    ----------
-    seed : of the numbers of workers, where they are drawn
-    workers : of every ring
-    backfill : jobs behind one that does not fit may start
 
     Notes
     -----

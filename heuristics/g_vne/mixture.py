@@ -71,22 +71,15 @@ class Relaxation:
 def relax(
     instance: GVneInstance,
     *,
+    # only rings that keep the job's own cap floor(min_r C_r / l_r) on every server and use no link narrower than the
+    # job's bandwidth; otherwise the augmented program of Rost and Schmid, whose value is that of the plain relaxation
+    # of (12)-(19)
     capped: bool,
-    sizes: Ints | None = None,
-    start: Relaxation | None = None,
-    deadline: Deadline = NO_DEADLINE,
+    sizes: Ints | None = None,  # (J,) the only ring size of each job, 0 for none; None: all
+    start: Relaxation | None = None,  # a program over more sizes whose columns this one begins with
+    deadline: Deadline = NO_DEADLINE,  # where it passes, the solution found so far is returned
 ) -> Relaxation:
-    """Solve the linear program over rings that are embeddable job by job, or over all valid mappings.
-
-    Parameters
-    ----------
-    capped : only rings that keep the job's own cap floor(min_r C_r / l_r) on every server and use no link narrower
-        than the job's bandwidth; otherwise the augmented program of Rost and Schmid, whose value is that of the
-        plain relaxation of (12)-(19)
-    sizes : (J,) the only ring size of each job, 0 for none; None: all
-    start : a program over more sizes whose columns this one begins with
-    deadline : where it passes, the solution found so far is returned
-    """
+    """Solve the linear program over rings that are embeddable job by job, or over all valid mappings."""
     subproblem = RingSubproblem(instance, capped=capped, sizes=sizes)
     master = subproblem.master()
     first: list[Column] = []

@@ -35,17 +35,11 @@ Floats = NDArray[np.float64]
 
 def simulate_policy(
     instance: GpuSharingInstance,
-    decide: Decide,
-    priority: Callable[[int], float],
-    deadline: Deadline = NO_DEADLINE,
+    decide: Decide,  # starts jobs at an event
+    priority: Callable[[int], float],  # the sort key of a job in the queue; ties by position
+    deadline: Deadline = NO_DEADLINE,  # looked at before every event
 ) -> HeuristicRun:
     """Run a policy from the first arrival to the last completion.
-
-    Parameters
-    ----------
-    decide : starts jobs at an event
-    priority : the sort key of a job in the queue; ties by position
-    deadline : looked at before every event
 
     Returns
     -------

@@ -122,18 +122,14 @@ def yarn_cs(
     *,
     seed: int = 0,
     deadline: Deadline = NO_DEADLINE,
+    # jobs behind one that does not fit may start
     backfill: Annotated[bool, Field(description="jobs behind one that does not fit may start")] = False,
-    restart_delay: RestartDelay = 0.0,
+    restart_delay: RestartDelay = 0.0,  # time lost in a job's first round
 ) -> HeuristicRun:
     """First in, first out, never preempted: a job keeps its devices until it is done.
 
     A gang takes the first free devices it can use, whatever their types, in the order of machines. A job that
     does not fit yet blocks those behind it, unless `backfill`.
-
-    Parameters
-    ----------
-    backfill : jobs behind one that does not fit may start
-    restart_delay : time lost in a job's first round
 
     Notes
     -----
@@ -173,16 +169,12 @@ def srpt(
     *,
     seed: int = 0,
     deadline: Deadline = NO_DEADLINE,
-    restart_delay: RestartDelay = 0.0,
+    restart_delay: RestartDelay = 0.0,  # time lost when a job's devices change
 ) -> HeuristicRun:
     """Shortest remaining processing time first, preemptive, decided when jobs arrive or end.
 
     Jobs in order of the rounds they still need on their fastest type; each takes the fastest type that has room for
     its gang, and keeps its devices where they are of that type and nobody before it took them.
-
-    Parameters
-    ----------
-    restart_delay : time lost when a job's devices change
 
     Notes
     -----

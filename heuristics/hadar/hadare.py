@@ -52,16 +52,19 @@ Order = Callable[[int, Sequence[int], Floats], Sequence[int]]
 
 
 def fork(
-    work: Floats,
-    speed: Floats,
-    guess: Callable[[], Floats],
-    copies: int,
+    work: Floats,  # (J,) steps
+    speed: Floats,  # (J, H) true steps per slot
+    guess: Callable[[], Floats],  # gives the speeds believed in, (J, H); 0 where a node cannot run the job
+    copies: int,  # x, copies of each job
+    # horizon, arrival: slots
     horizon: int,
     arrival: Sequence[int],
-    order: Order,
-    observed: Callable[[int, int], None] | None = None,
-    deadline: Deadline = NO_DEADLINE,
-    choose: Choose | None = None,
+    order: Order,  # see :data:`Order`
+    observed: Callable[[int, int], None] | None = None,  # called with (job, node) that ran
+    deadline: Deadline = NO_DEADLINE,  # looked at before every round
+    choose: Choose | None = None,  # which nodes a job's copies get, instead of that rule
+    # restart, overhead: parts of a slot that a node loses in a round in which its job is new to it, and in every round
+    # in which it runs; it makes no steps meanwhile and does not count as busy
     restart: float = 0.0,
     overhead: float = 0.0,
 ) -> Forked:
@@ -71,20 +74,6 @@ def fork(
     the second copies, up to `copies`. The steps a job has left are split over its scheduled copies in proportion
     to the speeds it believes in; a node does at most what its true speed allows, and the sums are settled at the
     round's end.
-
-    Parameters
-    ----------
-    work : (J,) steps
-    speed : (J, H) true steps per slot
-    guess : gives the speeds believed in, (J, H); 0 where a node cannot run the job
-    copies : x, copies of each job
-    horizon, arrival : slots
-    order : see :data:`Order`
-    observed : called with (job, node) that ran
-    deadline : looked at before every round
-    choose : which nodes a job's copies get, instead of that rule
-    restart, overhead : parts of a slot that a node loses in a round in which its job is new to it, and in every round
-        in which it runs; it makes no steps meanwhile and does not count as busy
 
     Notes
     -----

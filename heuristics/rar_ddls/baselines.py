@@ -101,7 +101,7 @@ def ls(
 def rand(
     instance: RarDdlsInstance,
     *,
-    seed: int = 0,
+    seed: int = 0,  # of the draws; the same seed gives the same schedule
     T: LargestTheta = None,
     u: Overestimate = 1.0,
     l: Underestimate = 1.0,  # noqa: E741 (the paper's letter)
@@ -111,10 +111,6 @@ def rand(
 
     Each GPU of a job in turn: a server drawn uniformly among those with available GPUs left, then one of these
     drawn uniformly. Otherwise as :func:`ff`; the same parameters, results and errors.
-
-    Parameters
-    ----------
-    seed : of the draws; the same seed gives the same schedule
     """
     return _search(instance, rand, passes.RANDOM, (T, u, l), order, seed)
 

@@ -398,29 +398,22 @@ def _take_selected(work: Workload, gpus: Gpus, heap_size: int, room: int, out: I
 
 @njit_kernel
 def run_pass(
+    # work, plan: what is to be scheduled; `work` holds the schedule afterwards
     work: Workload,
     plan: Plan,
-    gpus: Gpus,
+    gpus: Gpus,  # all of them idle
+    # LEAST_LOADED (Algorithm 2 for G_j <= kappa, Algorithm 3 otherwise; jobs with G_j <= kappa come first in the
+    # order), FIRST_FIT or RANDOM
     policy: int,
     kappa: int,
-    limit: int,
-    beat: int,
-    literal: bool,
+    limit: int,  # the largest load a GPU may get (theta), FAR for none
+    beat: int,  # the pass is of no use unless its makespan is smaller
+    literal: bool,  # wait as printed, and try again after every exit, even where neither can help
+    # (5,) filled with the makespan, the largest load, the smallest load that theta kept a GPU from (FAR for none), and
+    # how often Algorithms 2 and 3 looked for GPUs
     facts: Integers,
 ) -> int:
     """One pass over all jobs.
-
-    Parameters
-    ----------
-    work, plan : what is to be scheduled; `work` holds the schedule afterwards
-    gpus : all of them idle
-    policy : LEAST_LOADED (Algorithm 2 for G_j <= kappa, Algorithm 3 otherwise; jobs with G_j <= kappa come
-        first in the order), FIRST_FIT or RANDOM
-    limit : the largest load a GPU may get (theta), FAR for none
-    beat : the pass is of no use unless its makespan is smaller
-    literal : wait as printed, and try again after every exit, even where neither can help
-    facts : (5,) filled with the makespan, the largest load, the smallest load that theta kept a GPU from
-        (FAR for none), and how often Algorithms 2 and 3 looked for GPUs
 
     Returns
     -------

@@ -68,23 +68,17 @@ def as_vipr(instance: Instance, certificate: Mapping[str, Any]) -> str:
 
 def prove(
     instance: Instance,
+    # value, solution: of the best schedule known, by the problem's checker; None where there is said to be none
     value: Fraction | None,
     solution: Solution | None,
-    effort: Effort = ANY_EFFORT,
-    bound: Certificate | None = None,
+    effort: Effort = ANY_EFFORT,  # when to give up
+    bound: Certificate | None = None,  # the certificate of a bound, where it is known
     *,
-    rows: bool = False,
+    rows: bool = False,  # only in a form that :mod:`~schedgap.solvers.certificates.vipr` can write
 ) -> Certificate:
     """A certificate that no schedule is better than `value`, or that there is none at all.
 
     Raises Unproven: none was found.
-
-    Parameters
-    ----------
-    value, solution : of the best schedule known, by the problem's checker; None where there is said to be none
-    effort : when to give up
-    bound : the certificate of a bound, where it is known
-    rows : only in a form that :mod:`~schedgap.solvers.certificates.vipr` can write
 
     Returns
     -------

@@ -318,27 +318,20 @@ def build_reformulation(instance: RarDdlsInstance, *, limit: int = LIMIT, tighte
 
 
 def build_theta(
-    instance: RarDdlsInstance,
-    theta: float | Fraction,
+    instance: RarDdlsInstance,  # a tiny instance
+    theta: float | Fraction,  # slots
     *,
+    # estimated duration of each job in slots, or "best" or "worst" (:func:`~..durations.estimated_durations`); None:
+    # the realised rho_j(y^k) of each schedule
     rho_hat: RhoHat | None = None,
-    u: float = 1.0,
-    limit: int = LIMIT,
+    u: float = 1.0,  # the estimates' largest overestimation, u >= 1
+    limit: int = LIMIT,  # most joint schedules
 ) -> DeclarativeModel:
     """Problem (14) to (16): is there a joint schedule in which no GPU's execution time exceeds theta?
 
     sum_j sum_k x_j^k rho_hat_j(y^k) / u <= theta for every GPU, over the GPUs that j has in y^k; the objective
     is constant. Raises InputError: there are more than `limit` joint schedules, or an estimate is missing or not
     positive, or u < 1.
-
-    Parameters
-    ----------
-    instance : a tiny instance
-    theta : slots
-    rho_hat : estimated duration of each job in slots, or "best" or "worst" (:func:`~..durations.estimated_durations`);
-        None: the realised rho_j(y^k) of each schedule
-    u : the estimates' largest overestimation, u >= 1
-    limit : most joint schedules
 
     Returns
     -------
@@ -352,8 +345,9 @@ def build_theta(
 
 
 def smallest_theta(
+    # instance, rho_hat, u, limit: as in ``build_theta``
     instance: RarDdlsInstance,
-    feasible: Callable[[DeclarativeModel], bool],
+    feasible: Callable[[DeclarativeModel], bool],  # solves a model and says whether it is feasible
     *,
     rho_hat: RhoHat | None = None,
     u: float = 1.0,
@@ -362,11 +356,6 @@ def smallest_theta(
     """theta*, the smallest theta for which (14) to (16) is feasible, by bisection.
 
     Raises InputError: as ``build_theta``.
-
-    Parameters
-    ----------
-    instance, rho_hat, u, limit : as in ``build_theta``
-    feasible : solves a model and says whether it is feasible
 
     Returns
     -------

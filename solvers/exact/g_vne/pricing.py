@@ -425,29 +425,21 @@ def warm_up(instance: GVneInstance) -> None:
 
 @njit_cached
 def price_tree(
+    # order, parent: (V,) of :class:`~schedgap.formulations.g_vne.ring_network.Forest`
     order: Ints,
     parent: Ints,
+    # first, child: children of v are ``child[first[v]:first[v + 1]]``, in the order of `order`
     first: Ints,
     child: Ints,
-    node_cost: Floats,
+    node_cost: Floats,  # (J, V, K + 1) of so many workers
+    # (J, V) of a ring split by the link between v and its parent, both directions; inf where it cannot be
     link_price: Floats,
-    cap: Ints,
-    longest: Ints,
-    weight: Floats,
-    threshold: Floats,
+    cap: Ints,  # (J, V)
+    longest: Ints,  # (J,) largest ring
+    weight: Floats,  # (J, K + 1) worth of a ring by size; -inf for a size that is not wanted
+    threshold: Floats,  # (J,) rings whose value is above it are traced
 ) -> tuple[Floats, Ints, Ints]:
     """The cheapest ring of every job and size.
-
-    Parameters
-    ----------
-    order, parent : (V,) of :class:`~schedgap.formulations.g_vne.ring_network.Forest`
-    first, child : children of v are ``child[first[v]:first[v + 1]]``, in the order of `order`
-    node_cost : (J, V, K + 1) of so many workers
-    link_price : (J, V) of a ring split by the link between v and its parent, both directions; inf where it cannot be
-    cap : (J, V)
-    longest : (J,) largest ring
-    weight : (J, K + 1) worth of a ring by size; -inf for a size that is not wanted
-    threshold : (J,) rings whose value is above it are traced
 
     Returns
     -------

@@ -402,18 +402,13 @@ WARM = 0.01
 
 def from_orders(
     instance: GpuSharingInstance,
-    best: Incumbent,
+    best: Incumbent,  # receives what is better; says what is left, and counts the work
+    # start, steps, overlap: first slots, accumulation steps and shared GPUs by pair of the schedule
     start: NDArray[np.int64],
     steps: list[int],
     overlap: Mapping[tuple[int, int], int],
 ) -> None:
-    """Anneal by turns from a schedule and from shortest first, each pair twice as long, in a share of what is left.
-
-    Parameters
-    ----------
-    best : receives what is better; says what is left, and counts the work
-    start, steps, overlap : first slots, accumulation steps and shared GPUs by pair of the schedule
-    """
+    """Anneal by turns from a schedule and from shortest first, each pair twice as long, in a share of what is left."""
     n = len(instance.jobs)
     if n > MOST_JOBS:
         return

@@ -43,19 +43,14 @@ class BlockBound:
 
 def block_bound(
     data: ProgressTables,
-    growth: float = 0.12,
+    growth: float = 0.12,  # block length over first slot; smaller is tighter and slower, 0 is one block per slot
+    # iterations, deadline, tolerance: when to stop; the bound is valid whenever that is
     iterations: int = 80,
     deadline: Deadline | None = None,
     tolerance: float = 1e-3,
-    progress: Callable[[float], None] | None = None,
+    progress: Callable[[float], None] | None = None,  # called with the best bound after every pricing
 ) -> BlockBound:
     """An upper bound on P2 (and so on P1) by column generation over relaxed schedules at block prices.
-
-    Parameters
-    ----------
-    growth : block length over first slot; smaller is tighter and slower, 0 is one block per slot
-    iterations, deadline, tolerance : when to stop; the bound is valid whenever that is
-    progress : called with the best bound after every pricing
 
     Returns
     -------

@@ -293,26 +293,18 @@ def _excess(work: Workload, makespan: int, target: int) -> float:
 @njit_cached
 def anneal(
     work: Workload,
-    choices: Choices,
+    choices: Choices,  # where to begin; changed in place, the last accepted ones at the end
     scratch: Scratch,
-    best: Workload,
+    best: Workload,  # receives the schedule of smallest makespan
     target: int,
-    limit: int,
-    leg: tuple[int, int, int],
-    heat: float,
+    limit: int,  # schedules longer than this are refused
+    leg: tuple[int, int, int],  # first step, steps of this leg, steps of the whole run; a step builds one schedule
+    heat: float,  # temperature of the first step in GPU slots, falling quadratically to 0
+    # cost of `choices`; infinity where they were not built yet, and step 0 then leaves them as they are
     current: float,
     rng: np.random.Generator,
 ) -> tuple[int, int, float]:
     """A leg of annealing towards a makespan of `target` slots; stops as soon as it is met.
-
-    Parameters
-    ----------
-    choices : where to begin; changed in place, the last accepted ones at the end
-    best : receives the schedule of smallest makespan
-    limit : schedules longer than this are refused
-    leg : first step, steps of this leg, steps of the whole run; a step builds one schedule
-    heat : temperature of the first step in GPU slots, falling quadratically to 0
-    current : cost of `choices`; infinity where they were not built yet, and step 0 then leaves them as they are
 
     Returns
     -------
