@@ -83,28 +83,18 @@ def seconds(value: float | None) -> str:
 
 
 def table(
-    head: Sequence[str],
+    head: Sequence[str],  # the column titles
+    # the cells; a row shorter than the head is padded, a cell of several lines makes a row of several
     rows: Sequence[Sequence[str]],
-    right: str = "",
-    gap: int = 2,
+    right: str = "",  # one letter per column, "r" for right-aligned, anything else left; short strings mean left
+    gap: int = 2,  # spaces between columns
+    # a table that is wider goes on below, its first column repeated, or its first two where both are names
     width: int | None = None,
-    above: Sequence[str] = (),
+    above: Sequence[str] = (),  # for each row a line across that stands above it, unless the row before has the same
 ) -> str:
     """A fixed-width table.
 
-    Parameters
-    ----------
-    head : the column titles
-    rows : the cells; a row shorter than the head is padded, a cell of several lines makes a row of several
-    right : one letter per column, "r" for right-aligned, anything else left; short strings mean left
-    gap : spaces between columns
-    width : a table that is wider goes on below, its first column repeated, or its first two where both are names
-    above : for each row a line across that stands above it, unless the row before has the same
-
-    Returns
-    -------
-    str
-        Lines without trailing spaces: titles, a rule, the rows.
+    Returns lines without trailing spaces: titles, a rule, the rows.
     """
     columns = len(head)
     top = _lines(head, columns)

@@ -134,13 +134,8 @@ def write_disagreement(
     """Write the instance of a disagreement where ``solve`` and ``compare`` can read it.
 
     What helps to reproduce it stands beside the instance under keys that reading ignores:
-    ``reference_disagreement`` and ``reference_solution``.
-
-    Returns
-    -------
-    Path
-        ``directory/<problem>-<first 12 digits of its hash>.json``, in the system's temporary folder where
-        `directory` cannot be written.
+    ``reference_disagreement`` and ``reference_solution``. Returns ``directory/<problem>-<first 12 digits of its
+    hash>.json``, in the system's temporary folder where `directory` cannot be written.
     """
     stem = re.sub(r"[^A-Za-z0-9_.-]", "_", instance.problem_id)
     name = f"{stem}-{instance.content_hash()[:12]}.json"

@@ -63,32 +63,20 @@ class Preset:
 
 @dataclass(frozen=True)
 class Batch:
-    """A row of a suite: instances of one preset, and the methods that run on each of them.
+    """A row of a suite: instances of one preset, and the methods that run on each of them."""
 
-    Attributes
-    ----------
-    suite : the suite's name
-    preset : a preset's id
-    count : how many instances at ``--scale 1``
-    exact : exact methods to run on each, by id
-    heuristics : heuristics to run on each; None is all of the problem's, within the model or not
-    group : what tables call these instances; the preset's id where empty
-    settings : of the generator
-    method_settings : of single methods, by id; a list of settings runs the method once with each
-    first : number of the first instance, so that batches of one preset can differ
-    work_limit : repeatable limit of each exact solve (see ``SolveOptions.work_limit``)
-    """
-
-    suite: str
-    preset: str
-    count: int
-    exact: tuple[str, ...] = ()
+    suite: str  # the suite's name
+    preset: str  # a preset's id
+    count: int  # how many instances at ``--scale 1``
+    exact: tuple[str, ...] = ()  # exact methods to run on each, by id
+    # heuristics to run on each; None is all of the problem's, within the model or not
     heuristics: tuple[str, ...] | None = None
-    group: str = ""
-    settings: Mapping[str, Any] = field(default_factory=dict)
+    group: str = ""  # what tables call these instances; the preset's id where empty
+    settings: Mapping[str, Any] = field(default_factory=dict)  # of the generator
+    # of single methods, by id; a list of settings runs the method once with each
     method_settings: Mapping[str, tuple[Mapping[str, Any], ...]] = field(default_factory=dict)
-    first: int = 0
-    work_limit: float | None = None
+    first: int = 0  # number of the first instance, so that batches of one preset can differ
+    work_limit: float | None = None  # repeatable limit of each exact solve (see ``SolveOptions.work_limit``)
 
 
 @dataclass(frozen=True)

@@ -203,16 +203,14 @@ class BranchAndPrice(ABC, Generic[Rules, Item, Prices]):
     ) -> bool:
         """The integer master over the columns that may be part of a better choice, by the root's duals.
 
+        Returns whether a better incumbent was found.
+
         Parameters
         ----------
         root : its relaxation, solved
         columns : those to choose from
         capacity : upper limits of the rows
         known : the incumbent's columns, to start from, where there are such
-
-        Returns
-        -------
-        Whether a better incumbent was found.
         """
         assert root.bound is not None
         reduced = np.array(

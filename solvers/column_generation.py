@@ -82,9 +82,8 @@ def integer_master(
 ) -> list[int] | None:
     """The best choice of at most one column of each group within the rows: the restricted master with whole weights.
 
-    Returns
-    -------
-    Positions of the chosen columns in order, which keep the limits to 1e-12 relative; None where none were found.
+    Returns positions of the chosen columns in order, which keep the limits to 1e-12 relative; None where none were
+    found.
 
     Notes
     -----
@@ -331,11 +330,8 @@ class Master:
     def generate(self, pricing: Pricing, limits: GenerationLimits | None = None) -> Generated:
         """Generate columns until the master is solved over all of them, or a limit.
 
-        Returns
-        -------
-        Generated
-            With status CONVERGED, `bound` and `value` agree within the tolerance; with any status but
-            INFEASIBLE, `bound` is valid.
+        Returns with status CONVERGED, `bound` and `value` agree within the tolerance; with any status but INFEASIBLE,
+        `bound` is valid.
 
         Notes
         -----

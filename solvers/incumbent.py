@@ -149,16 +149,13 @@ class Incumbent:
     def propose(self, solution: Solution, source: str = "", *, trusted: bool = False) -> Number | None:
         """Let the checker decide on a solution, whoever made it, and keep it when it is the best so far.
 
-        Raises Disagreement: the checker refuses what is trusted.
+        Returns its objective, or None where it is not feasible (a malformed one is not). Raises Disagreement: the
+        checker refuses what is trusted.
 
         Parameters
         ----------
         source : who made it, for ``info["found by"]``
         trusted : it comes from a method of ours that makes feasible ones only
-
-        Returns
-        -------
-        Its objective, or None where it is not feasible (a malformed one is not).
         """
         assert self._check is not None
         try:

@@ -163,10 +163,8 @@ class LinearProgram:
     def probe(self, most: int) -> float | None:
         """Solve from the remembered basis for at most so many iterations of the dual simplex method.
 
-        Returns
-        -------
-        The objective that was reached, no more than the least value; infinity where the program is infeasible; None
-        where nothing is known.
+        Returns the objective that was reached, no more than the least value; infinity where the program is infeasible;
+        None where nothing is known.
         """
         self._highs.setBasis(self._basis)
         self._set("simplex_iteration_limit", most)

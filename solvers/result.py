@@ -150,10 +150,7 @@ class Deadline:
     def after(cls, seconds: float | None) -> Deadline:
         """The deadline `seconds` from now; None is never.
 
-        Raises
-        ------
-        InputError
-            `seconds` is not a number, not positive, or not finite.
+        Raises InputError: `seconds` is not a number, not positive, or not finite.
         """
         if seconds is None:
             return cls(None)

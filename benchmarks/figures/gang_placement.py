@@ -30,16 +30,12 @@ def devices(instance: GangPlacementInstance, solution: Solution) -> Figure:
 
     A row is a node, a square a device: grey what runs takes, white what is free, a colour (with a hatch after eight) a
     gang, as much of the square as the part of the device. Nodes stand in columns, in the order of the instance, with
-    the labels of their domains.
+    the labels of their domains. Returns a figure of its own (no pyplot state), 11 inches wide.
 
     Parameters
     ----------
     instance : of at most 400 nodes that are drawn; of more the first ones
     solution : ``{"placement": ...}``; it need not be feasible
-
-    Returns
-    -------
-    Figure of its own (no pyplot state), 11 inches wide.
     """
     nodes = instance.nodes[:MOST_NODES]
     columns = max(1, min(4, math.ceil(len(nodes) / 16)))

@@ -20,19 +20,15 @@ from schedgap.formulations.gpu_sharing.schedule import simulate
 def gantt(instance: GpuSharingInstance, solution: Solution) -> Figure:
     """Draw a schedule, or the GPUs of each job over time where it is preemptive or elastic.
 
-    One row per GPU, grouped by server; a job keeps its colour. Where two jobs share a GPU, its row is split
-    between them and hatched, from the slot in which the second starts to the one in which the first ends.
-    Accumulation steps above 1 stand behind the job's name. The dotted line is the horizon where a schedule
-    goes beyond it. Raises InputError: a job accumulates over less than one step, so that nothing says how long it
-    takes.
+    One row per GPU, grouped by server; a job keeps its colour. Where two jobs share a GPU, its row is split between
+    them and hatched, from the slot in which the second starts to the one in which the first ends. Accumulation steps
+    above 1 stand behind the job's name. The dotted line is the horizon where a schedule goes beyond it. Returns figure
+    of its own (no pyplot state), 10 inches wide; its height grows with the GPUs. Raises InputError: a job accumulates
+    over less than one step, so that nothing says how long it takes.
 
     Parameters
     ----------
     solution : a solution (need not be feasible), or a schedule outside the model
-
-    Returns
-    -------
-    Figure of its own (no pyplot state), 10 inches wide; its height grows with the GPUs.
     """
     if "segments" in solution:
         return _stacked(instance, solution)

@@ -29,12 +29,7 @@ def device_rows(instance: HadarInstance, solution: Solution) -> tuple[dict[str, 
 
     A job keeps its rows where it can. The devices of a type are interchangeable in the
     picture: the rows of a machine are not told apart. A forked schedule (HadarE) is drawn too: a copy holds its
-    gang on its node.
-
-    Returns
-    -------
-    tuple
-        the arrays by type, and the number of slots drawn
+    gang on its node. Returns the arrays by type, and the number of slots drawn.
     """
     taken = _by_slot(instance, solution)
     slots = max(taken, default=1)
@@ -87,15 +82,12 @@ def devices(instance: HadarInstance, solution: Solution) -> Figure:
     """Draw a schedule: one row per device, grouped by type, one column per slot, one colour per job.
 
     The number in a type's margin is its share of device-slots in use up to the last slot drawn. A triangle at the
-    end of a slot marks jobs that finish in it, with their names where there is room.
+    end of a slot marks jobs that finish in it, with their names where there is room. Returns a figure of its own (no
+    pyplot state), 10 inches wide; its height grows with the devices.
 
     Parameters
     ----------
     solution : an allocation; need not be feasible, what does not fit on the devices is left out
-
-    Returns
-    -------
-    Figure of its own (no pyplot state), 10 inches wide; its height grows with the devices.
     """
     rows, slots = device_rows(instance, solution)
     total = sum(len(grid) for grid in rows.values()) + GAP * (len(rows) - 1)

@@ -42,15 +42,12 @@ def gantt(instance: RarDdlsInstance, solution: Solution) -> Figure:
     Rows are GPUs grouped by server; each job keeps its colour and its GPUs (interval colouring within each
     server) from its start to the completion that the dynamics give it. Hatched: the ring crosses servers.
     The strip below a server shows how many rings cross it in each slot, which is what slows them down. The
-    dashed line is the makespan; a dotted one the horizon where a schedule goes beyond it.
+    dashed line is the makespan; a dotted one the horizon where a schedule goes beyond it. Returns a figure of its own
+    (no pyplot state), 10 inches wide; its height grows with the GPUs.
 
     Parameters
     ----------
     solution : starts and placements; need not be feasible, a job that never completes is drawn to the end
-
-    Returns
-    -------
-    Figure of its own (no pyplot state), 10 inches wide; its height grows with the GPUs.
     """
     schedule = simulate(instance, solution["start"], solution["placement"])
     placed = [job for job in instance.jobs if job.id in solution["start"]]

@@ -23,15 +23,13 @@ Part = tuple[str, Callable[[], Figure]]
 def sheet(title: str, parts: Sequence[Part], together: bool = True) -> Figure:
     """Drawings one above the other.
 
+    Returns a figure of its own (no pyplot state), as wide as the widest drawing.
+
     Parameters
     ----------
     title : the first line
     parts : at least one
     together : with the same x axis
-
-    Returns
-    -------
-    Figure of its own (no pyplot state), as wide as the widest drawing.
     """
     sizes: list[tuple[float, float]] = []
     scratch = new_figure(1.0, 1.0)

@@ -24,26 +24,18 @@ Path = tuple[str | int, ...]
 
 @dataclass(frozen=True)
 class Field:
-    """A number, a truth value or a choice in one instance.
+    """A number, a truth value or a choice in one instance."""
 
-    Attributes
-    ----------
-    path : where it is: ("jobs", 2, "gpus")
-    pattern : the same without positions and without keys that are ids: "jobs.gpus"; "jobs[]" for the items
-        of a list of plain numbers
-    kind : int, float, bool, or str where it is one of `choices`
-    low, high : the schema's range, ends included unless `open_low`
-    open_low : `low` itself is not allowed
-    choices : the allowed words
-    """
-
-    path: Path
+    path: Path  # where it is: ("jobs", 2, "gpus")
+    # the same without positions and without keys that are ids: "jobs.gpus"; "jobs[]" for the items of a list of plain
+    # numbers
     pattern: str
-    kind: type
+    kind: type  # int, float, bool, or str where it is one of `choices`
+    # low, high: the schema's range, ends included unless `open_low`
     low: float = float("-inf")
     high: float = float("inf")
-    open_low: bool = False
-    choices: tuple[str, ...] = ()
+    open_low: bool = False  # `low` itself is not allowed
+    choices: tuple[str, ...] = ()  # the allowed words
 
 
 @dataclass(frozen=True)

@@ -47,10 +47,7 @@ class Journal:
     def add(self, line: Mapping[str, object]) -> None:
         """Append one line.
 
-        Raises
-        ------
-        StoreError
-            It cannot be written.
+        Raises StoreError: it cannot be written.
         """
         text = json.dumps(line, allow_nan=False, separators=(",", ":")) + "\n"
         try:

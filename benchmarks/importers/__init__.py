@@ -39,11 +39,8 @@ def import_instance(
 ) -> tuple[Instance, list[str]]:
     """An instance made of a file of somebody else's format.
 
-    Raises InputError: an unknown format or option, or a file that does not fit: names the file, the line and the value.
-
-    Returns
-    -------
-    The instance, and a message for every cell of the input that could not be used as it is.
+    Returns the instance, and a message for every cell of the input that could not be used as it is. Raises InputError:
+    an unknown format or option, or a file that does not fit: names the file, the line and the value.
     """
     importer = find_importer(problem, name)
     chosen = parse_settings(importer.options, settings or {}, f"import {name}")

@@ -71,8 +71,8 @@ def gml_substrate(
 ) -> tuple[Substrate, list[str]]:
     """The network of a GML file, each node a server that relays.
 
-    Raises InputError: not one file, not GML, no node, an attribute that no edge has, a capacity that is not a number >=
-    0.
+    Returns (substrate, messages) : what was merged, left out or assumed, a line each. Raises InputError: not one file,
+    not GML, no node, an attribute that no edge has, a capacity that is not a number >= 0.
 
     Parameters
     ----------
@@ -81,10 +81,6 @@ def gml_substrate(
     attribute, unit : the edge attribute that holds the capacity, and the factor that makes Gbit/s of it; where not
         given, capacity_st and capacity_ts (bit/s, one for each direction) and those of :data:`KNOWN_CAPACITIES`
     gpus : of every node; 1, 2, 4 or 8 at random (by `seed`) where not given
-
-    Returns
-    -------
-    (substrate, messages) : what was merged, left out or assumed, a line each
     """
     import networkx
 

@@ -91,10 +91,7 @@ def judge(
 def evaluate(guarantee: Guarantee, case: Case, sides: bool = False) -> Judgement:
     """One guarantee on one case; `sides` as in :func:`judge`.
 
-    Raises
-    ------
-    InputError
-        A user's own claim raised.
+    Raises InputError: a user's own claim raised.
     """
     try:
         evaluation = guarantee.on(case, sides)

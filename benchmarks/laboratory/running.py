@@ -127,37 +127,23 @@ def draws_of(item: Item, seeds: int | None, scale: float, more: bool) -> int:
 
 
 def reproduce(
-    paper: Paper,
+    paper: Paper,  # the paper
     *,
-    items: Sequence[str] | None = None,
-    seeds: int | None = None,
-    scale: float = 1.0,
-    resume: bool = False,
-    out: Path,
-    workers: int | None = None,
+    items: Sequence[str] | None = None,  # ids; all where None
+    seeds: int | None = None,  # draws per item; None is the items' own number, raised where a verdict is undecided
+    scale: float = 1.0,  # factor on the number of draws
+    resume: bool = False,  # go on with the run in `out`; nothing that had finished is repeated
+    out: Path,  # its folder; where it holds a run and `resume` is not asked for, a new one beside it
+    workers: int | None = None,  # processes; None is one per core
+    # address of a Dask scheduler, whose workers are taken instead of processes of this machine
     cluster: str | None = None,
-    progress: Sink | None = None,
+    progress: Sink | None = None,  # where progress goes
+    # writes the page and the figures from the findings, and returns the page's path
     write: Callable[[Paper, Sequence[Finding], Path], Path] | None = None,
 ) -> Reproduction:
     """Measure a paper's items again, judge their claims, write the page.
 
-    Parameters
-    ----------
-    paper : the paper
-    items : ids; all where None
-    seeds : draws per item; None is the items' own number, raised where a verdict is undecided
-    scale : factor on the number of draws
-    resume : go on with the run in `out`; nothing that had finished is repeated
-    out : its folder; where it holds a run and `resume` is not asked for, a new one beside it
-    workers : processes; None is one per core
-    cluster : address of a Dask scheduler, whose workers are taken instead of processes of this machine
-    progress : where progress goes
-    write : writes the page and the figures from the findings, and returns the page's path
-
-    Raises
-    ------
-    InputError
-        An unknown item, a number out of range, or a folder that cannot be written.
+    Raises InputError: an unknown item, a number out of range, or a folder that cannot be written.
     """
     chosen = _chosen(paper, items)
     if seeds is not None and not 1 <= seeds <= 100_000:

@@ -27,14 +27,12 @@ WORK_LIMIT = 20.0
 def write_ledger(ledger: Ledger, folder: Path) -> Path:
     """Write ``ledger.json`` and ``ledger.html`` beside the counterexamples.
 
+    Returns the page's path.
+
     Parameters
     ----------
     ledger : what :func:`~schedgap.benchmarks.ledger.verify.verify` returned
     folder : where its counterexamples are
-
-    Returns
-    -------
-    The page's path.
     """
     folder.mkdir(parents=True, exist_ok=True)
     write_text(folder / "ledger.json", json.dumps(ledger.to_dict(), indent=1, allow_nan=False) + "\n")

@@ -280,15 +280,12 @@ def about() -> Mapping[str, Json]:
 def judged(entry: Entry, solution: Solution, certificate: Path | str | None) -> tuple[CheckReport, float | None]:
     """What the problem's checker says of a schedule, and what a certificate proves.
 
-    Raises InputError: the certificate cannot be read.
+    Returns the report, with ``details["certificate"]``, and the certified bound; None where there is none. Raises
+    InputError: the certificate cannot be read.
 
     Parameters
     ----------
     certificate : its file, or its JSON text
-
-    Returns
-    -------
-    The report, with ``details["certificate"]``, and the certified bound; None where there is none.
     """
     report = entry.problem.check(entry.instance, solution)
     if certificate is None:

@@ -187,10 +187,7 @@ class ClusterPool(Pool[_T, _R]):
     ) -> None:
         """Run every item, as :meth:`Pool.run` does.
 
-        Raises
-        ------
-        ClusterLost
-            The scheduler went away.
+        Raises ClusterLost: the scheduler went away.
         """
         distributed = _dask()
         queue = deque(items)

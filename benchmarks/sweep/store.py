@@ -326,10 +326,7 @@ def _taken(handle: int, place: Path, lock: Path) -> Iterator[None]:
 def held(out: Path, taken: Callable[[Path], bool], resume: bool = False) -> Iterator[Path]:
     """The folder of a run, held: `out` to go on there, otherwise `out` or a new one beside what others have `taken`.
 
-    Raises
-    ------
-    StoreError
-        Another process works there, or has just ended there; or the folder cannot be written.
+    Raises StoreError: another process works there, or has just ended there; or the folder cannot be written.
     """
     folder = out if resume else fresh_folder(out, taken)
     with locked(folder):

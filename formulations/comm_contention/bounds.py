@@ -19,12 +19,7 @@ def lower_bound(instance: CommContentionInstance) -> float:
     schedule has moved at most what one machine of speed 1 / b could have, transfer by transfer: it is a
     preemptive schedule of processing times b M_j and releases r_j + a on one machine, whose least total
     completion time SRPT attains. Hence OPT >= bound, and OPT = bound when no transfer arrives while a larger
-    one runs.
-
-    Returns
-    -------
-    float
-        Seconds: exact, and rounded down to a floating-point number.
+    one runs. Returns seconds: exact, and rounded down to a floating-point number.
 
     Notes
     -----

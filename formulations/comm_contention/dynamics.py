@@ -389,16 +389,12 @@ def best_among_twins(instance: CommContentionInstance, order: Sequence[Event]) -
 
     Tasks are twins where sizes and releases differ by less than an engine's tolerances tell apart: to an engine, the
     orders that differ in twins alone have the same value, so it may return any of them. Exchanges are made while one
-    gains, by values that are right to 1e-13.
+    gains, by values that are right to 1e-13. Returns the solution, or None where no schedule has this order.
 
     Parameters
     ----------
     instance : the instance
     order : all 2 n events, each start before its completion
-
-    Returns
-    -------
-    The solution, or None where no schedule has this order.
 
     Notes
     -----

@@ -53,6 +53,8 @@ ALGORITHMS = ("binary-tree", "recursive-doubling", "halving-doubling", "ring")
 def all_reduce_cost(algorithm: str, nodes: int, alpha: float, beta: float, gamma: float = 0.0) -> AllReduceCost:
     """a and b of an all-reduce, by Table I of paper 001.
 
+    Raises InputError: another algorithm, or a number out of range.
+
     Parameters
     ----------
     algorithm : ``binary-tree``, ``recursive-doubling``, ``halving-doubling`` or ``ring``
@@ -60,11 +62,6 @@ def all_reduce_cost(algorithm: str, nodes: int, alpha: float, beta: float, gamma
     alpha : seconds that a message between two nodes takes whatever its size
     beta : further seconds per unit of it
     gamma : seconds that one node takes to reduce a unit
-
-    Raises
-    ------
-    InputError
-        Another algorithm, or a number out of range.
 
     Examples
     --------
@@ -95,16 +92,13 @@ def all_reduce_cost(algorithm: str, nodes: int, alpha: float, beta: float, gamma
 def computation_times(batch: float, peak: float, forward: float, backward: float) -> tuple[float, float]:
     """Seconds of the feed-forward and of the backpropagation task: lambda B / P, eqs. (3) and (4) of paper 001.
 
+    Raises InputError: a number that is not positive and finite.
+
     Parameters
     ----------
     batch : B, samples of a mini-batch
     peak : P, what the GPU computes in a second
     forward, backward : lambda_f and lambda_b, what the model's two tasks compute for one sample, in units of P
-
-    Raises
-    ------
-    InputError
-        A number that is not positive and finite.
 
     Examples
     --------

@@ -135,15 +135,13 @@ class Multisets:
     def heaviest(self, limits: Iterable[tuple[int, Fraction]], weights: Sequence[int]) -> list[int] | None:
         """What those weigh at most whose sums are within a limit, by whole weights of the numbers.
 
+        Returns one weight for each limit; None where one beyond a limit weighs no more, so that weights do not tell
+        them apart.
+
         Parameters
         ----------
         limits : (how many numbers there may be, the limit of their sum >= 0)
         weights : of the numbers, >= 0
-
-        Returns
-        -------
-        One weight for each limit; None where one beyond a limit weighs no more,
-        so that weights do not tell them apart.
         """
         import numpy as np
 

@@ -60,10 +60,7 @@ class Option:
     def parse(self, given: object) -> Json:
         """The value that `given`, as text or typed, means; None is the default.
 
-        Raises
-        ------
-        InputError
-            One line that names the option, what is allowed and the value.
+        Raises InputError: one line that names the option, what is allowed and the value.
         """
         if given is None:
             return self.default

@@ -39,10 +39,7 @@ class TypedSolution(Part):
     def parse(cls, data: object, source: str = "solution") -> Self:
         """Validate `data`, a bare solution object, as a whole.
 
-        Raises
-        ------
-        InputError
-            One line: the source, the path in it, what is wrong and the value.
+        Raises InputError: one line: the source, the path in it, what is wrong and the value.
         """
         return validated(cls, data, source)
 

@@ -20,6 +20,9 @@ FAR = 300
 def check(instance: DdljsInstance, solution: DdljsSolution) -> CheckReport:
     """Check the rings of every slot and recompute their utility.
 
+    Raises InputError: the instance does not have a job or a server that is named, or there are fewer or more entries
+    than slots.
+
     Parameters
     ----------
     solution : the rings of every slot, the first is slot 1
@@ -32,11 +35,6 @@ def check(instance: DdljsInstance, solution: DdljsSolution) -> CheckReport:
         jobs, those that never ran included: exact for linear utilities, within 1e-55 of the scale otherwise.
         ``details``: ``worker_slots`` and ``utility`` by job, ``server_use`` and ``link_use``, the largest shares
         of a capacity that are used in any slot.
-
-    Raises
-    ------
-    InputError
-        The instance does not have a job or a server that is named, or there are fewer or more entries than slots.
 
     Notes
     -----

@@ -215,9 +215,8 @@ def size(job: Job, most: int) -> float:
 def steepest(job: Job, done: int, most: int) -> tuple[float, int]:
     """The best average gain per worker-slot from here on: max over 1 <= k <= most of gain(done, k) / k.
 
-    Returns
-    -------
-    The slope of the concave envelope of mu_i at `done`, and the smallest k that has it; (0, 0) where `most` is 0.
+    Returns the slope of the concave envelope of mu_i at `done`, and the smallest k that has it; (0, 0) where `most` is
+    0.
     """
     if most <= 0:
         return 0.0, 0
@@ -375,16 +374,13 @@ Arc = tuple[int, int]
 def ring_of(workers: Mapping[int, int], uses: Mapping[Arc, int]) -> tuple[list[int], list[list[int]]]:
     """A ring with these workers per server, on these links or fewer.
 
-    Raises ValueError: the links do not join all hosts.
+    Returns host of every worker, and the node path of every ring edge (none for a single worker). Raises ValueError:
+    the links do not join all hosts.
 
     Parameters
     ----------
     workers : workers by node, at least one in all
     uses : how often each arc is used; in = out at every node, and every host is joined to the others by them
-
-    Returns
-    -------
-    Host of every worker, and the node path of every ring edge (none for a single worker).
     """
     hosts = [u for u, count in workers.items() if count > 0]
     size = sum(workers[u] for u in hosts)

@@ -13,6 +13,8 @@ from schedgap.formulations.g_vne.instance import GVneInstance, GVneSolution
 def check(instance: GVneInstance, solution: GVneSolution) -> CheckReport:
     """Check the rings and recompute their utility.
 
+    Raises InputError: the instance does not have a job or a server that is named.
+
     Parameters
     ----------
     solution : a ring for each job that is accepted
@@ -24,11 +26,6 @@ def check(instance: GVneInstance, solution: GVneSolution) -> CheckReport:
         twice, and capacities of servers (18) and links (19), each with its numbers. ``objective`` is the sum of the
         utilities, None where a ring has more workers than the job's utility knows. ``details``: ``workers`` by job,
         ``server_use`` and ``link_use``, the largest shares of a capacity that are used.
-
-    Raises
-    ------
-    InputError
-        The instance does not have a job or a server that is named.
 
     Notes
     -----

@@ -284,17 +284,14 @@ class RingNetwork:
 
         One server where one can host all workers (the one with least room to spare). Otherwise workers go to a
         server, then to the nearest one with room that links with enough bandwidth left lead to, until all are
-        placed, and a path back closes the ring. Servers with most room are tried first as the start.
+        placed, and a path back closes the ring. Servers with most room are tried first as the start. Returns the ring,
+        or None where none was found (there may be one).
 
         Parameters
         ----------
         need : the job
         size : workers
         most_starts : how many starts to try
-
-        Returns
-        -------
-        The ring, or None where none was found (there may be one).
 
         Notes
         -----

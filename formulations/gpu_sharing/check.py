@@ -37,6 +37,8 @@ class _Plan:
 def check(instance: GpuSharingInstance, solution: GpuSharingSolution) -> CheckReport:
     """Check `solution` and recompute its mean job completion time.
 
+    Raises InputError: a job is missing, or the instance does not have a job, server or GPU that is named.
+
     Parameters
     ----------
     solution : when, on which GPUs and in how many accumulation steps each job runs
@@ -48,11 +50,6 @@ def check(instance: GpuSharingInstance, solution: GpuSharingSolution) -> CheckRe
         (s is not a power of two that divides the batch), "cap" (jobs on a GPU), "memory", "horizon". The
         objective is the mean of completion - arrival + 1 in slots, None where a rate is undefined.
         ``details["completion"]`` has the completion slot of each job.
-
-    Raises
-    ------
-    InputError
-        A job is missing, or the instance does not have a job, server or GPU that is named.
 
     Notes
     -----

@@ -70,12 +70,8 @@ def build_ilp(instance: GpuSharingInstance) -> DeclarativeModel:
     off fractions only.
 
     The objective's unit 1/J is rounded down to 10 decimals, so that it is an exact decimal: the bound stays
-    valid, and an objective is low by less than J 1e-10 relative.
-
-    Returns
-    -------
-    DeclarativeModel
-        Extracts start slots, GPU lists (rebuilt from the overlaps) and accumulation steps.
+    valid, and an objective is low by less than J 1e-10 relative. Returns extracts start slots, GPU lists (rebuilt from
+    the overlaps) and accumulation steps.
 
     Notes
     -----

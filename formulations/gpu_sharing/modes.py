@@ -209,9 +209,9 @@ def placed(
 ) -> Solution:
     """A solution with GPU lists that realise the overlap counts.
 
-    At a start, job j takes o_jk GPUs that only k holds, for every running k, and free GPUs for the rest. If
-    sum_k o_jk <= G_j and sum G - sum o <= N hold over the running jobs of every slot, these exist whatever
-    was chosen before: the running jobs' counts fix how many GPUs are free, held by one job, or by each pair. Raises
+    At a start, job j takes o_jk GPUs that only k holds, for every running k, and free GPUs for the rest. If sum_k o_jk
+    <= G_j and sum G - sum o <= N hold over the running jobs of every slot, these exist whatever was chosen before: the
+    running jobs' counts fix how many GPUs are free, held by one job, or by each pair. Returns the bare solution. Raises
     ValueError: the counts break one of the two conditions.
 
     Parameters
@@ -219,11 +219,6 @@ def placed(
     start, end : first and last slot of each job, by position
     overlap : o_jk for j < k, GPUs that the two share while both run; a pair that is not there shares none
     steps : accumulation steps of each job
-
-    Returns
-    -------
-    Solution
-        The bare solution.
     """
     names = [(server.id, index) for server in instance.servers for index in range(server.gpus)]
     holders: list[list[int]] = [[] for _ in names]

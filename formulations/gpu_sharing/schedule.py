@@ -253,14 +253,11 @@ class Cluster:
 def simulate(instance: GpuSharingInstance, solution: Solution) -> Schedule:
     """Run a well-formed solution from event to event, whatever its memory, its jobs per GPU or the horizon.
 
+    Returns completion slots and stretches.
+
     Parameters
     ----------
     solution : start slots, GPU lists and valid accumulation steps of every job; a GPU named twice counts once
-
-    Returns
-    -------
-    Schedule
-        Completion slots and stretches.
     """
     cluster = Cluster(tables(instance), traced=True)
     names = [(server.id, index) for server in instance.servers for index in range(server.gpus)]
@@ -299,16 +296,14 @@ class Run:
 def run_policy(data: SharingTables, decide: Decide, priority: Callable[[int], float], stop: Callable[[], bool]) -> Run:
     """Decide at arrivals and after completions, from the first arrival to the last completion.
 
+    Returns run; jobs are missing where it was stopped, or where `decide` leaves them waiting on an idle cluster.
+
     Parameters
     ----------
     data : of an instance of which every job can run alone
     decide : starts jobs at an event
     priority : the sort key of a job in the queue; ties by position
     stop : looked at before every event
-
-    Returns
-    -------
-    Run; jobs are missing where it was stopped, or where `decide` leaves them waiting on an idle cluster.
 
     Notes
     -----

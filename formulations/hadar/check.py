@@ -21,6 +21,8 @@ Held = dict[str, list[tuple[int, int, dict[Pool, int]]]]
 def check(instance: HadarInstance, solution: HadarSolution) -> CheckReport:
     """Check a solution and recompute its utility.
 
+    Raises InputError: the instance does not have a job, a machine or a device type that is named.
+
     Parameters
     ----------
     solution : the devices each job holds; a job that is not named is rejected
@@ -32,11 +34,6 @@ def check(instance: HadarInstance, solution: HadarSolution) -> CheckReport:
         ``all_jobs_must_finish``, completion (1a). ``objective`` is the sum of the utilities of the jobs that
         finish. ``details``: ``completion`` (last slot used, None for a job that does not finish), ``utility``
         by job, and ``busy`` (device-slots held).
-
-    Raises
-    ------
-    InputError
-        The instance does not have a job, a machine or a device type that is named.
 
     Notes
     -----
@@ -201,16 +198,11 @@ def _held(instance: HadarInstance, solution: HadarSolution) -> Held:
 def check_forked(instance: HadarInstance, solution: ForkedSolution) -> CheckReport:
     """Check a forked schedule.
 
-    Rules: slots 1..horizon, not before the job's arrival; a node has one entry a round (by the form); the steps
-    of an entry are at most what the node's W_j fastest devices do in a slot; the steps of a job sum to its work
-    (steps are conserved: not more). The utility counts the last slot in which a copy ran, as in the model. Raises
-    InputError: the instance does not have a job or a machine that is named.
-
-    Returns
-    -------
-    CheckReport
-        ``objective`` is the sum of utilities of the jobs whose steps are complete; ``details``: ``completion``,
-        ``busy`` (node-time in slots) and ``rounds``.
+    Rules: slots 1..horizon, not before the job's arrival; a node has one entry a round (by the form); the steps of an
+    entry are at most what the node's W_j fastest devices do in a slot; the steps of a job sum to its work (steps are
+    conserved: not more). The utility counts the last slot in which a copy ran, as in the model. Returns ``objective``
+    is the sum of utilities of the jobs whose steps are complete; ``details``: ``completion``, ``busy`` (node-time in
+    slots) and ``rounds``. Raises InputError: the instance does not have a job or a machine that is named.
     """
     jobs = {job.id: job for job in instance.jobs}
     machines = {machine.id: machine for machine in instance.machines}

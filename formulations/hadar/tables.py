@@ -139,13 +139,11 @@ def tables(instance: HadarInstance) -> ProgressTables:
 def in_units(instance: HadarInstance, ordinary: tuple[float, float]) -> tuple[HadarInstance, float]:
     """The instance with its weights divided by a power of two, and that unit.
 
+    Returns the instance itself and 1 where it is there, or no job is worth anything.
+
     Parameters
     ----------
     ordinary : where the largest utility that a job can have alone may be, see :func:`unit_of`
-
-    Returns
-    -------
-    The instance itself and 1 where it is there, or no job is worth anything.
     """
     unit = unit_of(max(job.max_utility for job in tables(instance).jobs), ordinary)
     if unit == 1.0:
@@ -250,15 +248,12 @@ def _told_apart(
 ) -> tuple[list[int], int] | None:
     """Steps by which the multisets that reach a goal are more than all others.
 
+    Returns the steps, and a target that just those reach; None where no choice tells them apart.
+
     Parameters
     ----------
     slots : no multiset has more numbers
     choices : steps of the numbers, tried in turn
-
-    Returns
-    -------
-    The steps, and a target that just those reach;
-    None where no choice tells them apart.
     """
     # the largest sum below the goal
     short = Fraction(math.ceil(goal * multisets.unit) - 1, multisets.unit)
@@ -274,18 +269,14 @@ def small_units(step: Ints, target: int, slots: int, largest: int = 100_000) -> 
     """Smaller whole numbers with the same meaning, so that a model's coefficients stay small.
 
     ``sum of steps >= target`` keeps its truth for every multiset of at most `slots` slots: for every way to
-    choose the slots at all levels but the last, the number of slots the last level still needs is unchanged.
+    choose the slots at all levels but the last, the number of slots the last level still needs is unchanged. Returns
+    (steps, target); the arguments themselves where no smaller ones were found.
 
     Parameters
     ----------
     step, target : as in :class:`JobTable`
     slots : the most slots a schedule can have
     largest : the largest target that counts as small
-
-    Returns
-    -------
-    tuple
-        (steps, target); the arguments themselves where no smaller ones were found.
     """
     if len(step) == 0 or target <= 12:
         return step, target

@@ -20,9 +20,7 @@ _MOST_PRODUCTS = 3 * 10**7
 def is_infeasible(instance: RarDdlsInstance) -> str | None:
     """Why no schedule can exist, where that is seen at a glance; None says nothing.
 
-    Returns
-    -------
-    One line with the numbers: a job larger than the cluster, a job that makes no iteration even alone, or a
+    Returns one line with the numbers: a job larger than the cluster, a job that makes no iteration even alone, or a
     lower bound beyond the horizon.
     """
     duration = rate_table(instance).best_duration
@@ -53,9 +51,7 @@ def lower_bound(instance: RarDdlsInstance) -> float | None:
       (N + lambda sum_s floor(O_s / g))) with d_j on one server and e_j the best duration across servers: a server
       holds at most floor(O_s / g) such gangs whole, and those that cross take longer.
 
-    Returns
-    -------
-    Slots; None where a job can never complete (the instance is infeasible, no number bounds its makespan).
+    Returns slots; None where a job can never complete (the instance is infeasible, no number bounds its makespan).
 
     Notes
     -----

@@ -24,7 +24,8 @@ def check(instance: RarDdlsInstance, solution: RarDdlsSolution) -> CheckReport:
 
     Constraints, by the short names in the report: ``start`` (a job starts in slot 1 or later), ``placement``
     (a job's GPUs sum to G_j), ``capacity`` (GPUs of each server in each slot), ``completion`` (every job
-    completes), ``horizon`` (not after the horizon).
+    completes), ``horizon`` (not after the horizon). Raises InputError: an id is missing, or the instance does not have
+    it.
 
     Parameters
     ----------
@@ -34,11 +35,6 @@ def check(instance: RarDdlsInstance, solution: RarDdlsSolution) -> CheckReport:
     -------
     CheckReport; objective = max_j T_j in slots (None where a job never completes), also for a solution that
     breaks other constraints; ``details["completion"]`` has the completion slot of every job.
-
-    Raises
-    ------
-    InputError
-        An id is missing, or the instance does not have it.
 
     Notes
     -----

@@ -60,14 +60,12 @@ class RateTable:
     def rates(self, jobs: npt.ArrayLike, servers_used: npt.ArrayLike, contention: npt.ArrayLike) -> Integers:
         """Rates of single combinations, without the whole table.
 
+        Returns int64 array of the common shape, iterations per slot; 0 where n > min(G_j, S).
+
         Parameters
         ----------
         jobs : job positions
         servers_used : n >= 1 of each; `contention`: p >= 0 of each; the three are broadcast together
-
-        Returns
-        -------
-        int64 array of the common shape, iterations per slot; 0 where n > min(G_j, S).
         """
         j, n, p = np.broadcast_arrays(np.asarray(jobs), np.asarray(servers_used), np.asarray(contention))
         allowed = (n >= 1) & (n <= self._most_servers[j])

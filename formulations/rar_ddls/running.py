@@ -51,32 +51,24 @@ _CHUNK = 4 * 10**6
 
 
 class Workload(NamedTuple):
-    """An instance in arrays for compiled code, and the schedule that is being built; all int64.
+    """An instance in arrays for compiled code, and the schedule that is being built; all int64."""
 
-    Attributes
-    ----------
-    jobs : (J + 1,) records. ``gang``, ``iterations``, ``best``: G_j, F_j and the best duration in slots; the
-        entries ``row``.. up to that of the next job belong to the job. ``left``: iterations left at the start of
-        slot ``since``, at ``rate`` from then on; ``finish``: the last slot if nothing changes, FAR at rate 0;
-        ``place`` in the heap, -1 for none; ``dirty``: whether it is to be looked at; ``used``: servers that it
-        uses; ``start``, ``end``: first and last slot, where they are known
-    entries : (E,) records, one for each server that a job may use: ``owner``, the job; of those in use ``server``
-        and the ``gpus`` there; ``position`` in `crossing`
-    servers : (S + 1,) records. ``gpus``: O_s; ``first``: its first GPU, where all are numbered; ``ring``: where its
-        part of `crossing` begins; ``rings``: running jobs that cross it; ``idle`` GPUs, where the builder counts
-    rates : (E, p + 1) rates[row + n - 1, p] = iterations per slot on n servers under contention p
-    crossing : entries of the rings that cross each server
-    lists : (2, J) the HEAP, and the jobs to LOOK at
-    clock : (4,) NOW, RUNNING, DIRTY, DONE
-    """
-
+    # (J + 1,) records. ``gang``, ``iterations``, ``best``: G_j, F_j and the best duration in slots; the entries
+    # ``row``.. up to that of the next job belong to the job. ``left``: iterations left at the start of slot ``since``,
+    # at ``rate`` from then on; ``finish``: the last slot if nothing changes, FAR at rate 0; ``place`` in the heap, -1
+    # for none; ``dirty``: whether it is to be looked at; ``used``: servers that it uses; ``start``, ``end``: first and
+    # last slot, where they are known
     jobs: Records
+    # (E,) records, one for each server that a job may use: ``owner``, the job; of those in use ``server`` and the
+    # ``gpus`` there; ``position`` in `crossing`
     entries: Records
+    # (S + 1,) records. ``gpus``: O_s; ``first``: its first GPU, where all are numbered; ``ring``: where its part of
+    # `crossing` begins; ``rings``: running jobs that cross it; ``idle`` GPUs, where the builder counts
     servers: Records
-    rates: Integers
-    crossing: Integers
-    lists: Integers
-    clock: Integers
+    rates: Integers  # (E, p + 1) rates[row + n - 1, p] = iterations per slot on n servers under contention p
+    crossing: Integers  # entries of the rings that cross each server
+    lists: Integers  # (2, J) the HEAP, and the jobs to LOOK at
+    clock: Integers  # (4,) NOW, RUNNING, DIRTY, DONE
 
     def another(self) -> Workload:
         """The same instance with room for another schedule."""

@@ -195,7 +195,8 @@ def list_schedule(
     """Build the schedule that `choices` stand for, in `work`.
 
     In slot 1 and after every completion the waiting jobs are looked at in order. One that fits the server it
-    likes, or else the fullest server that holds it, goes there; any other may cross servers as its choices say.
+    likes, or else the fullest server that holds it, goes there; any other may cross servers as its choices say. Returns
+    the makespan in slots, or -1 where it exceeds `limit` or some job stalls for ever.
 
     Parameters
     ----------
@@ -205,10 +206,6 @@ def list_schedule(
     care, slack : which rings are let across servers: see HEEDLESS, PROGRESS and CONSIDERATE; other than HEEDLESS
         only where `work` has the rates under all contention
     second : the rule that is tried where the first one leads across servers that `care` refuses; -1 for none
-
-    Returns
-    -------
-    The makespan in slots, or -1 where it exceeds `limit` or some job stalls for ever.
 
     Notes
     -----

@@ -93,19 +93,13 @@ READING = "reading"
 
 @dataclass(frozen=True)
 class Assumption:
-    """One thing that a claim needs.
+    """One thing that a claim needs."""
 
-    Attributes
-    ----------
-    text : in words
-    fails : ``fails(case)`` says why the case is outside, or returns None where it is inside; None where every
-        instance of the problem is inside, or the words only say what the claim is about
-    shown : both sides can be computed outside of it too; `compare` shows them there, without a verdict
-    """
-
-    text: str
+    text: str  # in words
+    # ``fails(case)`` says why the case is outside, or returns None where it is inside; None where every instance of the
+    # problem is inside, or the words only say what the claim is about
     fails: Callable[[Case], str | None] | None = None
-    shown: bool = False
+    shown: bool = False  # both sides can be computed outside of it too; `compare` shows them there, without a verdict
 
 
 @dataclass(frozen=True)

@@ -142,39 +142,20 @@ def prepared(
 
 
 def simulate(
-    instance: DdlClusterInstance,
-    policy: str,
-    placement: str,
+    instance: DdlClusterInstance,  # the instance; jobs that carry a placement keep it
+    policy: str,  # one of POLICIES
+    placement: str,  # one of PLACEMENTS
     *,
-    kappa: int = 1,
-    seed: int = 0,
-    record: bool = False,
-    strides: bool = True,
-    cycles: bool = True,
-    stop: Callable[[], bool] | None = None,
+    kappa: int = 1,  # of LWF-kappa
+    seed: int = 0,  # of the placement ``rand``
+    record: bool = False,  # keep the times of every compute task (16 bytes each)
+    strides: bool = True,  # fast-forward; without it the result is the same and takes longer
+    cycles: bool = True,  # skip cycles; likewise. Where compute tasks are recorded no cycle is skipped
+    stop: Callable[[], bool] | None = None,  # asked every CHUNK moments whether to stop; never where not given
 ) -> FastRun:
     """Run every job to its finish: what the plain simulator means, tick by tick, with placements chosen on the way.
 
-    Parameters
-    ----------
-    instance : the instance; jobs that carry a placement keep it
-    policy : one of POLICIES
-    placement : one of PLACEMENTS
-    kappa : of LWF-kappa
-    seed : of the placement ``rand``
-    record : keep the times of every compute task (16 bytes each)
-    strides : fast-forward; without it the result is the same and takes longer
-    cycles : skip cycles; likewise. Where compute tasks are recorded no cycle is skipped
-    stop : asked every CHUNK moments whether to stop; never where not given
-
-    Returns
-    -------
-    FastRun
-
-    Raises
-    ------
-    OutOfTimeError
-        `stop` said so before every job had finished.
+    Raises OutOfTimeError: `stop` said so before every job had finished.
 
     Notes
     -----

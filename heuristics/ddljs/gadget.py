@@ -46,12 +46,8 @@ def by_marginals(progress: GreedyState, problem: SlotProblem) -> tuple[dict[int,
     Sizes are taken along the concave envelopes of pi, steepest step first, until the resource is used up; the part of
     the step that no longer fits counts in the bound and not in the rings. Where every ring finds its place and nothing
     was left over, the rings are proven to be the best of the slot. The resource is counted in whole units, the largest
-    that all demands are multiples of: what no worker can use on a server is no room.
-
-    Returns
-    -------
-    The rings, by job (those that were placed), and an upper bound on the gains of any rings; None where jobs demand
-    several resources.
+    that all demands are multiples of: what no worker can use on a server is no room. Returns the rings, by job (those
+    that were placed), and an upper bound on the gains of any rings; None where jobs demand several resources.
 
     Notes
     -----
@@ -214,9 +210,7 @@ def slot_rings(
 ) -> tuple[dict[int, Ring], float | None, Answer]:
     """What :func:`gadget` does in a slot.
 
-    Returns
-    -------
-    Rings by job, a bound on what any add, and the inner method's answer.
+    Returns rings by job, a bound on what any add, and the inner method's answer.
     """
     rings, bound, answer = _best_rings(progress, active, inner, asked)
     if fill:

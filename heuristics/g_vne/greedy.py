@@ -43,7 +43,8 @@ def greedy(
 
     Candidates are all pairs of a job and a ring size with positive utility. They are taken in the chosen order; a
     job gets the first ring that :meth:`RingNetwork.place` finds room for. A pass over the jobs follows, in input
-    order, in which each may exchange its ring for its most valuable one that fits.
+    order, in which each may exchange its ring for its most valuable one that fits. Returns ``info``: ``order``, the one
+    whose result it is, and ``placed``, how many jobs; ``stopped`` where the deadline came first.
 
     Parameters
     ----------
@@ -51,12 +52,6 @@ def greedy(
         ``utility``; ``best``: both, and the better result
     starts : see :meth:`RingNetwork.place`
     deadline : no further ring is tried after it; what is placed by then counts
-
-    Returns
-    -------
-    HeuristicRun
-        ``info``: ``order``, the one whose result it is, and ``placed``, how many jobs; ``stopped`` where the
-        deadline came first.
 
     Notes
     -----

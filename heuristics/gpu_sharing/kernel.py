@@ -77,23 +77,16 @@ class Rule(NamedTuple):
 @njit_cached
 def decide(
     rule: Rule,
-    waiting: Ints,
-    free: int,
-    release: Floats,
+    waiting: Ints,  # job numbers in order of priority
+    free: int,  # GPUs without a job
+    release: Floats,  # sorted moments, from now, at which further GPUs become free
     jobs: Jobs,
+    # occupants, count: the first `count` are there already; changed. Where GPUs are not shared there are none
     occupants: Occupants,
     count: int,
-    starts: Starts,
+    starts: Starts,  # is filled
 ) -> int:
     """Go through the waiting jobs once, in order (Algorithm 1 of paper 003).
-
-    Parameters
-    ----------
-    waiting : job numbers in order of priority
-    free : GPUs without a job
-    release : sorted moments, from now, at which further GPUs become free
-    occupants, count : the first `count` are there already; changed. Where GPUs are not shared there are none
-    starts : is filled
 
     Returns
     -------

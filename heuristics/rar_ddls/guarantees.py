@@ -144,7 +144,8 @@ def smallest_limit(gangs: Sequence[int], weights: Sequence[int], gpus: int, node
     """The smallest largest load when every job adds its weight to G_j different GPUs.
 
     ``theta* = min over assignments of max_g sum_{j on g} w_j``, with one weight per job: the optimum of the
-    right-hand side of (16) when every such assignment is the placement of some schedule in the set.
+    right-hand side of (16) when every such assignment is the placement of some schedule in the set. Returns the limit
+    in the unit of the weights, or None where the search did not end within `nodes`.
 
     Parameters
     ----------
@@ -152,10 +153,6 @@ def smallest_limit(gangs: Sequence[int], weights: Sequence[int], gpus: int, node
     weights : positive whole numbers
     gpus : N, identical for this purpose
     nodes : assignments of one job to look at
-
-    Returns
-    -------
-    The limit in the unit of the weights, or None where the search did not end within `nodes`.
 
     Notes
     -----

@@ -347,9 +347,7 @@ def _wait(
 ) -> tuple[int, int]:
     """Let jobs end until the one at place `at` of the order finds enough of its GPUs idle, or no job runs.
 
-    Returns
-    -------
-    How many of them are idle now, :data:`TOO_LATE` where the pass cannot beat the best one any more, and exits.
+    Returns how many of them are idle now, :data:`TOO_LATE` where the pass cannot beat the best one any more, and exits.
     """
     count, clock, size = gpus.load.size, work.clock, work.jobs[plan.order[at]].gang
     waited = 0

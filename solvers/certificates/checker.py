@@ -237,10 +237,7 @@ def _plain(value: Any) -> Any:
 def parse(text: str | bytes) -> Any:
     """JSON whose decimal numbers become fractions, as they are written (read through the nearest double).
 
-    Raises
-    ------
-    Rejected
-        It is none, has numbers or brackets beyond what is read, or an object that gives a key twice.
+    Raises Rejected: it is none, has numbers or brackets beyond what is read, or an object that gives a key twice.
     """
     try:
         return json.loads(
@@ -278,14 +275,11 @@ def model_from(rules: Any, instance: Mapping[str, Any], form: str, options: Mapp
 def check(instance: Mapping[str, Any], certificate: Any, solution: Any = None) -> Verdict:
     """What a certificate proves about an instance.
 
+    Raises Rejected: the certificate does not prove what it claims.
+
     Parameters
     ----------
     instance, certificate, solution : as :func:`parse` gives them
-
-    Raises
-    ------
-    Rejected
-        The certificate does not prove what it claims.
     """
     if not isinstance(certificate, dict) or set(certificate) - _KEYS:
         reject("not a certificate: unknown keys")

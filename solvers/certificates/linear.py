@@ -44,18 +44,9 @@ class Row:
 
 @dataclass
 class Model:
-    """What every schedule satisfies: rows over variables with bounds; or a price function in place of rows.
+    """What every schedule satisfies: rows over variables with bounds; or a price function in place of rows."""
 
-    Attributes
-    ----------
-    sense : 1 minimise, -1 maximise; costs are stored for minimisation
-    cutoff : only schedules up to this value are points, so no claim may be above it; None: all are
-    step : every value of the objective is a constant plus a multiple of it, where not None
-    spare : families of variables that a model leaves out where they say nothing
-    price : a bound from what a leaf carries and from the box, for minimisation; None where the box is empty
-    """
-
-    sense: int = 1
+    sense: int = 1  # 1 minimise, -1 maximise; costs are stored for minimisation
     names: list[str] = field(default_factory=list)
     index: dict[str, int] = field(default_factory=dict)
     low: list[Fraction] = field(default_factory=list)
@@ -64,9 +55,11 @@ class Model:
     cost: list[Fraction] = field(default_factory=list)
     constant: Fraction = Fraction(0)
     rows: dict[str, Row] = field(default_factory=dict)
-    step: Fraction | None = None
+    step: Fraction | None = None  # every value of the objective is a constant plus a multiple of it, where not None
+    # only schedules up to this value are points, so no claim may be above it; None: all are
     cutoff: Fraction | None = None
-    spare: tuple[str, ...] = ()
+    spare: tuple[str, ...] = ()  # families of variables that a model leaves out where they say nothing
+    # a bound from what a leaf carries and from the box, for minimisation; None where the box is empty
     price: Callable[[Any, Box], Fraction | None] | None = None
 
     def var(self, name: str, low: Any = 0, high: Any = 1, cost: Any = 0, whole: bool = True) -> str:

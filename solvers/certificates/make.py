@@ -48,10 +48,7 @@ def plain(instance: Instance) -> dict[str, Any]:
 def check(instance: Instance, certificate: Mapping[str, Any] | str, solution: Solution | None = None) -> Verdict:
     """What the checker says; a certificate is an object or JSON text.
 
-    Raises
-    ------
-    Rejected
-        It proves nothing.
+    Raises Rejected: it proves nothing.
     """
     text = certificate if isinstance(certificate, str) else json.dumps(certificate)
     given = None if solution is None else checker.parse(json.dumps(solution))
@@ -78,11 +75,7 @@ def prove(
 ) -> Certificate:
     """A certificate that no schedule is better than `value`, or that there is none at all.
 
-    Raises Unproven: none was found.
-
-    Returns
-    -------
-    A certificate that the checker has accepted.
+    Returns a certificate that the checker has accepted. Raises Unproven: none was found.
     """
     from schedgap.solvers.certificates.bounds import prove_bound
 

@@ -53,10 +53,7 @@ class Family:
     def instance(self, n: int) -> Instance:
         """The instance of size n.
 
-        Raises
-        ------
-        InputError
-            There is none.
+        Raises InputError: there is none.
         """
         name = f"family-{self.problem.id}-{self.method}-{n}"
         data = {**self.generator(n), "name": name}

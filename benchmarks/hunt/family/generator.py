@@ -107,16 +107,13 @@ def _read(node: Any, where: str) -> Any:
 def fitted(found: Mapping[int, Sequence[Mapping[str, Json]]], most: int = 2) -> list[Generator]:
     """The generators through one instance of every n, the simplest first.
 
+    Returns those whose every number is a polynomial of this degree; with as many n as coefficients that is no evidence
+    yet, so the caller tries them at other n.
+
     Parameters
     ----------
     found : instances as JSON objects by n, the best ones first
     most : highest degree in n
-
-    Returns
-    -------
-    list of Generator
-        Those whose every number is a polynomial of this degree; with as many n as coefficients that is no evidence
-        yet, so the caller tries them at other n.
     """
     by_n = {n: _by_skeleton(instances) for n, instances in sorted(found.items())}
     if not by_n:

@@ -75,10 +75,11 @@ class Lifted:
 
 
 def hunt_family(
-    target: str | Target,
+    target: str | Target,  # ``PROBLEM/HEURISTIC``
     *,
     problem: str | Problem | None = None,
-    limits: Mapping[str, Json] | None = None,
+    limits: Mapping[str, Json] | None = None,  # those of :func:`~schedgap.benchmarks.hunt.run.hunt` and :data:`OPTIONS`
+    # seed, workers, resume, out, progress, cluster: as of a hunt
     seed: int = 0,
     workers: int = 1,
     resume: bool = False,
@@ -88,16 +89,7 @@ def hunt_family(
 ) -> Lifted:
     """Hunt at several sizes, fit generators to what was found, and try them at sizes beyond.
 
-    Parameters
-    ----------
-    target : ``PROBLEM/HEURISTIC``
-    limits : those of :func:`~schedgap.benchmarks.hunt.run.hunt` and :data:`OPTIONS`
-    seed, workers, resume, out, progress, cluster : as of a hunt
-
-    Raises
-    ------
-    InputError
-        Bad input.
+    Raises InputError: bad input.
     """
     chosen = target if isinstance(target, Target) else find_target(target, problem)
     if chosen.guarantee is not None or chosen.method is None:

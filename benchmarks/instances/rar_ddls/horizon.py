@@ -17,12 +17,8 @@ def certified_horizon(instance: RarDdlsInstance) -> int | None:
 
     Then nobody contends (p = 1), so every job runs at a rate known beforehand and the schedule is feasible
     whatever xi_1 and alpha are: the makespan is an upper bound on the optimum, and a horizon at least as
-    long makes the instance feasible. The instance's own horizon is not looked at.
-
-    Returns
-    -------
-    Slots, or None where no schedule of any length exists (a job larger than the cluster, or one that makes
-    no progress even alone).
+    long makes the instance feasible. The instance's own horizon is not looked at. Returns slots, or None where no
+    schedule of any length exists (a job larger than the cluster, or one that makes no progress even alone).
 
     Notes
     -----
@@ -79,11 +75,8 @@ def ample_horizon(instance: RarDdlsInstance) -> int | None:
 
     The sum over the jobs of the slots each takes at its lowest positive rate. In every slot of such a schedule at
     least one job makes progress (where all that run stall, they stall for ever), and a job makes progress in at most
-    so many slots. No GPU's load of estimates exceeds it either, so that no limit theta = T keeps a job waiting.
-
-    Returns
-    -------
-    Slots, or None where some job makes no progress even alone.
+    so many slots. No GPU's load of estimates exceeds it either, so that no limit theta = T keeps a job waiting. Returns
+    slots, or None where some job makes no progress even alone.
 
     Notes
     -----

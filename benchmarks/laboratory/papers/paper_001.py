@@ -68,13 +68,9 @@ def policy(label: str, name: str, placement: str, kappa: int = 1) -> Series:
 def simulated(run: Run, seed: int) -> dict[str, Json]:
     """Simulate a policy and check conservation of bytes, link time, GPU time and iterations.
 
-    Raises ConservationError: the run makes something out of nothing.
-
-    Returns
-    -------
-    dict
-        The metrics of ``policies.metrics``; ``below 5000``, the share of jobs; ``jct`` by job and ``gpu``, the
-        utilisation by GPU; ``ratio`` of the mean JCT to the certified bound.
+    Returns the metrics of ``policies.metrics``; ``below 5000``, the share of jobs; ``jct`` by job and ``gpu``, the
+    utilisation by GPU; ``ratio`` of the mean JCT to the certified bound. Raises ConservationError: the run makes
+    something out of nothing.
     """
     instance = cast(DdlClusterInstance, instance_of(run, seed))
     outcome = run_policy(instance, run.method, seed, run.settings["placement"], run.settings["kappa"])

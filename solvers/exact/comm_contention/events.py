@@ -125,7 +125,7 @@ def thin(points: Floats, count: int, free: int, dimension: int, n: int, toleranc
     """Leave out points that the hull does not need.
 
     Of an interval the two ends stay, of a polygon over two free starts its corners, otherwise every point that
-    differs from the others.
+    differs from the others. Returns the new count.
 
     Parameters
     ----------
@@ -133,10 +133,6 @@ def thin(points: Floats, count: int, free: int, dimension: int, n: int, toleranc
     free : bit mask of the tasks whose starts are free
     dimension : of the hull, at most
     tolerance : seconds, below which points count as equal or on a line
-
-    Returns
-    -------
-    The new count.
     """
     axes = np.empty(n, np.int64)
     number = 0

@@ -90,6 +90,8 @@ def expand_nodes(
 ) -> tuple[int, int]:
     """Expand up to `nodes` nodes from the top of the stack, or as many as take about a fifth of a second.
 
+    Returns (nodes on the stack, nodes expanded).
+
     Parameters
     ----------
     tasks : the instance, the latency already in the releases
@@ -98,10 +100,6 @@ def expand_nodes(
     start : starts of the best schedule, changed in place
     nodes : how many to expand
     later : whether starts may be left open; without, the search finds good schedules fast and proves nothing
-
-    Returns
-    -------
-    (nodes on the stack, nodes expanded).
     """
     n = tasks.size.shape[0]
     children = room_for(n * (5 + n), n)

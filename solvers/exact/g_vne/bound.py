@@ -32,15 +32,12 @@ def pooled_bound(subproblem: RingSubproblem) -> tuple[float, Floats]:
 
     L(0) lets every job have its best ring alone; pi has one price for each resource on all servers and none on
     links: the prices at which ring sizes are packed into the total of all servers. Both are valid whatever pi is;
-    where links or single servers are scarce the bound is above the LP's.
+    where links or single servers are scarce the bound is above the LP's. Returns a bound, at least the LP over
+    the rings of `subproblem`, and (rows,) the prices that prove it.
 
     Parameters
     ----------
     subproblem : of a network without cycles, or without its links
-
-    Returns
-    -------
-    bound : at least the LP over the rings of `subproblem`, and (rows,) the prices that prove it
 
     Notes
     -----
@@ -111,28 +108,20 @@ class RingLp:
 def ring_lp(
     instance: GVneInstance,
     *,
+    # rings keep the job's own caps and leave out links narrower than one edge (capped LP); otherwise any server where
+    # one worker fits may hold all of them (augmented LP)
     capped: bool = True,
-    sizes: Ints | None = None,
-    linked: bool = True,
+    sizes: Ints | None = None,  # (J,) the only ring size of each job, 0 for none; None allows all
+    linked: bool = True,  # otherwise links are free, for a bound on networks that are too large to price
+    # tolerance, pricings, deadline: when to stop
     tolerance: float = 1e-9,
     pricings: int = 10_000,
     deadline: Deadline = NO_DEADLINE,
 ) -> RingLp:
     """The LP that mixes rings of each job: the capped LP, or the augmented LP of Rost and Schmid.
 
-    Parameters
-    ----------
-    capped : rings keep the job's own caps and leave out links narrower than one edge (capped LP); otherwise any
-        server where one worker fits may hold all of them (augmented LP)
-    sizes : (J,) the only ring size of each job, 0 for none; None allows all
-    linked : otherwise links are free, for a bound on networks that are too large to price
-    tolerance, pricings, deadline : when to stop
-
-    Returns
-    -------
-    RingLp
-        optimum <= capped LP <= augmented LP; the augmented LP equals the plain relaxation of (12)-(19) restricted
-        to servers where one worker fits.
+    Returns optimum <= capped LP <= augmented LP; the augmented LP equals the plain relaxation of (12)-(19) restricted
+    to servers where one worker fits.
 
     Notes
     -----
@@ -164,11 +153,8 @@ def upper_bound(instance: GVneInstance) -> float | None:
     On networks with cycles whose layered searches would take more than a second, the capped LP without links. On
     networks where that LP takes more than a second as well, two values of its dual function, see
     :func:`~schedgap.solvers.exact.g_vne.bound.pooled_bound`: on the preset ``large-tree`` 0.7% above the LP.
-    Computed once per instance object; work is counted, not timed, so the value is repeatable.
-
-    Returns
-    -------
-    ``bound >= optimum``
+    Computed once per instance object; work is counted, not timed, so the value is repeatable. Returns ``bound >=
+    optimum``.
     """
     return priced_bound(instance)[0]
 

@@ -105,6 +105,8 @@ def layered(
 ) -> tuple[Floats, Ints]:
     """The cheapest closed walk through `root` and hosts after it, for every size.
 
+    Returns (K + 1,) costs; (K + 1, 2 K) the walk of each size: host and count alternate, -1 ends it.
+
     Parameters
     ----------
     root : a host, 0..H-1
@@ -114,10 +116,6 @@ def layered(
     longest : K
     bit : (H,) number of a critical host, -1 for the others
     bits : how many critical hosts there are
-
-    Returns
-    -------
-    (K + 1,) costs; (K + 1, 2 K) the walk of each size: host and count alternate, -1 ends it.
 
     Notes
     -----
@@ -441,9 +439,8 @@ def price_tree(
 ) -> tuple[Floats, Ints, Ints]:
     """The cheapest ring of every job and size.
 
-    Returns
-    -------
-    (J, K + 1) costs, inf where there is none; hosts and counts, (J, K + 1, K) with -1 for none, of those traced.
+    Returns (J, K + 1) costs, inf where there is none; hosts and counts, (J, K + 1, K) with -1 for none, of those
+    traced.
 
     Notes
     -----
@@ -522,14 +519,12 @@ def price_tree(
 def split_links(parent: Ints, hosts: Ints, counts: Ints) -> Ints:
     """Nodes whose link to the parent has workers of the ring on both sides.
 
+    Returns (n,) at most h times the depth of the tree.
+
     Parameters
     ----------
     parent : (V,)
     hosts, counts : (h,) the ring
-
-    Returns
-    -------
-    (n,) at most h times the depth of the tree.
     """
     total = counts.sum()
     below = {np.int64(-1): np.int64(0)}

@@ -145,14 +145,12 @@ def dive(
 ) -> tuple[list[Column | None], Floats]:
     """A choice of rings from the LP's weights, with new rings for what the fixed ones leave.
 
+    Returns at most one ring for each job, together within all limits; and what they use.
+
     Parameters
     ----------
     root : the solved LP
     deadline : when to stop; what is fixed by then is returned
-
-    Returns
-    -------
-    At most one ring for each job, together within all limits; and what they use.
 
     Notes
     -----

@@ -276,16 +276,12 @@ def solve_cp(instance: GpuSharingInstance, options: SolveOptions) -> Result:
        sum of at most U - 1. A better point replaces the incumbent and more runs are dropped, until nothing
        better exists. Overlaps become GPU lists, and the checker scores every incumbent.
 
-    Raises Disagreement: a schedule that the models admit breaks a constraint of the checker.
+    Returns status OPTIMAL, FEASIBLE, INFEASIBLE or UNKNOWN; objective and bound are mean JCT in slots. Raises
+    Disagreement: a schedule that the models admit breaks a constraint of the checker.
 
     Parameters
     ----------
     options : limits, seed, threads, start; with ``work_limit`` every step stops by counts
-
-    Returns
-    -------
-    Result
-        Status OPTIMAL, FEASIBLE, INFEASIBLE or UNKNOWN; objective and bound are mean JCT in slots.
     """
     jobs = len(instance.jobs)
     best = Incumbent(

@@ -265,15 +265,12 @@ def can_share(
 
     Two jobs that share do so in all slots in which both run. So run r of j can share with k in slot t only if some run
     of k through t meets r in no more slots than r can lose beside k; the fewest are met by the shortest run of k that
-    begins in t, or ends there or begins as early as it can.
+    begins in t, or ends there or begins as early as it can. Returns the column and the slot of each entry, and
+    (entries, jobs) whether it can be shared with the job.
 
     Parameters
     ----------
     shortest, earliest : of each job, the fewest slots of a run and the first slot of any
-
-    Returns
-    -------
-    The column and the slot of each entry, and (entries, jobs) whether it can be shared with the job.
     """
     owner, slot = columns.entries()
     start = columns.start[owner][:, None]

@@ -45,9 +45,7 @@ def expand(
 ) -> int:  # pragma: no cover - compiled  # fmt: skip
     """Successors after `slot` of the states `first` to `last` - 1 before it, by the first `count` potentials.
 
-    Returns
-    -------
-    The state to go on with, from node and levels as they are, after `stop` levels; `last` where all is done.
+    Returns the state to go on with, from node and levels as they are, after `stop` levels; `last` where all is done.
     """
     order = np.argsort(-tables.gpus)  # large gangs first: what they do is soon too much
     for i in range(first, last):

@@ -123,11 +123,8 @@ def upper_bound(instance: HadarInstance) -> float | None:
     Small instances: LP(P2) by column generation with exact pricing (its last valid bound, should the iterations
     end first). Larger ones: block prices; beyond :data:`MANY` (job, slot) pairs prices between
     events, and beyond :data:`LARGE` these alone.
-    Computed once per instance object; iterations are counted, not timed, so the value is repeatable.
-
-    Returns
-    -------
-    ``bound >= optimum``; 0 where no job can finish.
+    Computed once per instance object; iterations are counted, not timed, so the value is repeatable. Returns ``bound >=
+    optimum``; 0 where no job can finish.
     """
     scaled, unit = in_units(instance, ORDINARY)
     return _bound(tables(scaled)) * unit

@@ -63,10 +63,7 @@ def duals_report(
     - ``column_slackness``: max over columns of weight times (mu_j - payoff);
     - ``job_slackness``: max over jobs of mu_j times the share that is not chosen (P2).
 
-    Returns
-    -------
-    dict
-        ``prices`` {type: (T,) list}, ``payoffs`` {job: mu}, ``duality`` {residual: value}
+    Returns ``prices`` {type: (T,) list}, ``payoffs`` {job: mu}, ``duality`` {residual: value}.
     """
     data = scheduler.data
     duals = np.maximum(root.master_duals, 0.0)
@@ -446,13 +443,9 @@ def solve_colgen(instance: HadarInstance, options: SolveOptions) -> Result:
     The LP over all whole-horizon schedules, LP(P2), bounds the optimum; at its duals a job's best schedule is a
     multiple-choice covering knapsack, solved for all finish slots by one dynamic program. Rounding, a local
     search and the integer restricted master give solutions; branching on finish slots, then on what a job does in
-    a slot, closes the gap.
-
-    Returns
-    -------
-    Result
-        ``info``: ``lp_bound``; ``prices`` by type and slot and ``payoffs`` by job, an optimal solution of P3, with
-        ``duality`` (strong duality and complementary slackness, residuals); ``nodes``, ``columns``, ``pricings``.
+    a slot, closes the gap. Returns ``info``: ``lp_bound``; ``prices`` by type and slot and ``payoffs`` by job, an
+    optimal solution of P3, with ``duality`` (strong duality and complementary slackness, residuals); ``nodes``,
+    ``columns``, ``pricings``.
 
     Notes
     -----

@@ -415,11 +415,8 @@ class Overlaps:
 
         For ring j and threshold q, sets A_i of slots in which j and q - 1 given rings run that cross one server
         with it: slots[j, q] >= sum_i |A_i| - sum_(i<k) |A_i and A_k|. The sets are chosen so that they cover all
-        such slots of this solution and only neighbours meet, which makes the inequality tight there.
-
-        Returns
-        -------
-        How many were added; 0 means that every job completes as claimed.
+        such slots of this solution and only neighbours meet, which makes the inequality tight there. Returns how many
+        were added; 0 means that every job completes as claimed.
         """
         added = 0
         crossing = {

@@ -306,9 +306,7 @@ def anneal(
 ) -> tuple[int, int, float]:
     """A leg of annealing towards a makespan of `target` slots; stops as soon as it is met.
 
-    Returns
-    -------
-    (smallest makespan of this leg or -1, schedules built, cost of `choices`).
+    Returns (smallest makespan of this leg or -1, schedules built, cost of `choices`).
     """
     shortest = -1
     first, steps, total = leg
