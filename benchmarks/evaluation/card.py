@@ -35,30 +35,20 @@ MOST_FAILURES = 20
 
 @dataclass(frozen=True)
 class Trial:
-    """The scheduler on one instance.
+    """The scheduler on one instance."""
 
-    Attributes
-    ----------
-    family, seed : which instance
-    instance : itself
-    objective : the checker's; None where there is no feasible solution
-    failure, message : infeasible, none, error, time, memory, answer, died or untried, and a line; empty where feasible
-    seconds : measured outside; None where nothing came
-    known : what is proven of the instance
-    others : objectives of the shipped heuristics by id; None where one found nothing
-    cut : those of them that a limit ended, which are compared with nothing
-    """
-
+    # family, seed: which instance
     family: str
     seed: int
-    instance: Instance
-    objective: float | None
+    instance: Instance  # itself
+    objective: float | None  # the checker's; None where there is no feasible solution
+    # failure, message: infeasible, none, error, time, memory, answer, died or untried, and a line; empty where feasible
     failure: str
     message: str
-    seconds: float | None
-    known: Agreement
-    others: Mapping[str, float | None]
-    cut: Sequence[str] = ()
+    seconds: float | None  # measured outside; None where nothing came
+    known: Agreement  # what is proven of the instance
+    others: Mapping[str, float | None]  # objectives of the shipped heuristics by id; None where one found nothing
+    cut: Sequence[str] = ()  # those of them that a limit ended, which are compared with nothing
 
     def ratio(self, sense: int) -> tuple[float | None, str]:
         """Its ratio, and to what: optimum or bound."""

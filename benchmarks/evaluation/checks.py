@@ -21,14 +21,9 @@ EACH = 2
 
 @dataclass(frozen=True)
 class Check:
-    """One thing that is asked of a scheduler; calling it raises InputError where it fails.
+    """One thing that is asked of a scheduler; calling it raises InputError where it fails."""
 
-    Attributes
-    ----------
-    name : for test reports: ``my_scheduler-tiny-0``
-    """
-
-    name: str
+    name: str  # for test reports: ``my_scheduler-tiny-0``
     function: Callable[..., object]
     problem: Problem
     family: str = ""
@@ -37,10 +32,7 @@ class Check:
     def __call__(self) -> None:
         """Run it.
 
-        Raises
-        ------
-        InputError
-            One line: the scheduler, the instance, what is wrong.
+        Raises InputError: one line: the scheduler, the instance, what is wrong.
         """
         who = getattr(self.function, "__name__", type(self.function).__name__)
         if not self.family:

@@ -24,11 +24,8 @@ def restrict(folder: str, readable: Iterable[str]) -> bool:
 
     Files are read there and in `readable` (folders with all that is in them, and files); names of files can be listed.
 
-    No TCP connection and no signal to a process outside either, where the kernel is new enough for that.
-
-    Returns
-    -------
-    Whether it holds: False on other systems, and where the kernel has no Landlock.
+    No TCP connection and no signal to a process outside either, where the kernel is new enough for that. Returns
+    whether it holds: False on other systems, and where the kernel has no Landlock.
     """
     if not sys.platform.startswith("linux"):
         return False

@@ -42,30 +42,19 @@ ECHOES = 50
 
 @dataclass(eq=False)
 class ContainedPolicy(Contained):
-    """An online policy in a process of its own, callable as a heuristic; the event loop runs in this process.
-
-    Attributes
-    ----------
-    estimates : what it is told of lengths
-    preempts : it may preempt, which it says itself; None before it was started
-    overhead : seconds that an empty message and its answer take, the median of many
-    runs : those that came to an end, by seed
-    """
+    """An online policy in a process of its own, callable as a heuristic; the event loop runs in this process."""
 
     is_policy: ClassVar[bool] = True
-    estimates: Estimates = "none"
-    preempts: bool | None = None
-    overhead: float | None = None
-    runs: dict[int, Replay] = field(default_factory=dict, repr=False)
+    estimates: Estimates = "none"  # what it is told of lengths
+    preempts: bool | None = None  # it may preempt, which it says itself; None before it was started
+    overhead: float | None = None  # seconds that an empty message and its answer take, the median of many
+    runs: dict[int, Replay] = field(default_factory=dict, repr=False)  # those that came to an end, by seed
     _outside: bool = False
 
     def __call__(self, instance: Instance, *, seed: int, deadline: Deadline = NO_DEADLINE) -> Solution | None:
         """The schedule that its decisions make; None where the instance has none at all.
 
-        Raises
-        ------
-        Failed
-            As :class:`Contained`; of kind action where it wants what is impossible.
+        Raises Failed: as :class:`Contained`; of kind action where it wants what is impossible.
         """
         self._ready(deadline)
         world = self.world(instance, seed)
@@ -133,42 +122,25 @@ class ContainedPolicy(Contained):
 
 @dataclass(frozen=True)
 class Decisions:
-    """How a policy ran on an instance.
+    """How a policy ran on an instance."""
 
-    Attributes
-    ----------
-    seconds : of each decision, the pipe included
-    preemptions : how many
-    service : how the jobs were served
-    clairvoyant : its objective where it is told the true lengths;
-        None where it failed there, or was told them anyway
-    """
-
-    seconds: Sequence[float]
-    preemptions: int
-    service: Mapping[str, Json]
+    seconds: Sequence[float]  # of each decision, the pipe included
+    preemptions: int  # how many
+    service: Mapping[str, Json]  # how the jobs were served
+    # its objective where it is told the true lengths; None where it failed there, or was told them anyway
     clairvoyant: float | None = None
 
 
 @dataclass(frozen=True)
 class Online:
-    """The part of a card that only an online policy has.
+    """The part of a card that only an online policy has."""
 
-    Attributes
-    ----------
-    estimates : what it was told of lengths
-    outside_model : it preempts, so its schedules are none of the problem;
-        ratios are to a bound that holds for them, too
-    overhead : seconds of a decision that are the pipe's and not the policy's
-    runs : of each trial, in their order; None where it failed
-    adversary : see :func:`adversary`; None where it was not asked or found nothing
-    """
-
-    estimates: Estimates
+    estimates: Estimates  # what it was told of lengths
+    # it preempts, so its schedules are none of the problem; ratios are to a bound that holds for them, too
     outside_model: bool
-    overhead: float | None
-    runs: Sequence[Decisions | None]
-    adversary: Mapping[str, Json] | None = None
+    overhead: float | None  # seconds of a decision that are the pipe's and not the policy's
+    runs: Sequence[Decisions | None]  # of each trial, in their order; None where it failed
+    adversary: Mapping[str, Json] | None = None  # see :func:`adversary`; None where it was not asked or found nothing
 
     def to_dict(
         self, objectives: Sequence[float | None], ratios: Sequence[tuple[float | None, str]], sense: int
@@ -295,10 +267,7 @@ def adversary(contained: Contained, seed: int, out: Path, tried: int = TRIED) ->
     From a small preset on, numbers and jobs change as in a hunt, or a job comes the slot after a decision of the policy
     on the instance before: when it has just started what it would not have started. What is worse is kept. Policies
     that preempt are judged as well, since the bound is of their world; the ratio is not less than that to the optimum.
-
-    Returns
-    -------
-    ``ratio``, ``objective``, ``bound``, ``tried`` and ``file``; None where no instance had both.
+    Returns ``ratio``, ``objective``, ``bound``, ``tried`` and ``file``; None where no instance had both.
     """
     assert isinstance(contained, ContainedPolicy)
     problem, rng = contained.problem, np.random.default_rng(seed)

@@ -104,10 +104,7 @@ def _without(place: str, shut: Iterable[str]) -> Iterator[str]:
 def bubblewrap() -> str:
     """The program that makes containers.
 
-    Raises
-    ------
-    InputError
-        It is not installed.
+    Raises InputError: it is not installed.
     """
     program = shutil.which("bwrap")
     if program is None:

@@ -101,11 +101,8 @@ def refuse_calls() -> bool:
 
     Neither does one change rights, owner, times or attributes of a file, use a socket, memory and queues that
     processes share, or memory that no limit counts (memfd, pages lent to pipes). Refused calls fail as where the user
-    may not make them.
-
-    Returns
-    -------
-    Whether it holds: False on other systems and processors, and where the kernel has no seccomp.
+    may not make them. Returns whether it holds: False on other systems and processors, and where the kernel has no
+    seccomp.
     """
     machine = platform.machine()
     if not sys.platform.startswith("linux") or machine not in _ARCHITECTURES or sys.maxsize < 1 << 32:

@@ -12,10 +12,7 @@ from schedgap.benchmarks.online.state import Action, Job, Policy, State
 def needs_length(job: Job) -> tuple[float, int]:
     """Estimated slots and their whole number.
 
-    Raises
-    ------
-    ValueError
-        Lengths are hidden.
+    Raises ValueError: lengths are hidden.
     """
     if job.estimate is None or job.slots is None:
         raise ValueError("this policy needs lengths: run it with --estimates exact or user")

@@ -120,10 +120,7 @@ class World(ABC):
     def judged(self) -> tuple[Solution, CheckReport]:
         """The schedule, when all is done, and the judgement of it.
 
-        Raises
-        ------
-        Disagreement
-            The checker computes another completion than this world.
+        Raises Disagreement: the checker computes another completion than this world.
         """
         solution = self.solution()
         report = self.check(solution)
@@ -175,10 +172,7 @@ class World(ABC):
     def act(self, verb: str, job: int, place: Json) -> None:
         """Do what the policy wants with a job.
 
-        Raises
-        ------
-        Refused
-            It is not possible; the line says why, without slot and job.
+        Raises Refused: it is not possible; the line says why, without slot and job.
         """
         position = self.position[job] if 0 <= job < self.arrivals.known else -1
         if verb != "start":
@@ -200,10 +194,7 @@ class World(ABC):
 def numbers_of(place: Json) -> list[int]:
     """A list of whole numbers.
 
-    Raises
-    ------
-    Refused
-        It is none.
+    Raises Refused: it is none.
     """
     if not (isinstance(place, list | tuple) and all(type(number) is int for number in place)):
         raise Refused(f"must be a list of numbers: {str(place)[:80]}")
@@ -213,10 +204,7 @@ def numbers_of(place: Json) -> list[int]:
 def gpus_of(place: Json, size: int, count: int) -> list[int]:
     """So many different GPUs of a cluster of `count`.
 
-    Raises
-    ------
-    Refused
-        They are others.
+    Raises Refused: they are others.
     """
     gpus = numbers_of(place)
     if not len(gpus) == len(set(gpus)) == size:
@@ -229,24 +217,14 @@ def gpus_of(place: Json, size: int, count: int) -> list[int]:
 
 @dataclass(frozen=True)
 class Replay:
-    """What came of a run.
+    """What came of a run."""
 
-    Attributes
-    ----------
-    solution : the schedule
-    report : the checker's
-    seconds : of each decision, taken outside of the policy
-    preemptions : how many
-    slots : of each decision
-    service : see :func:`~schedgap.benchmarks.online.service.service`
-    """
-
-    solution: Solution
-    report: CheckReport
-    seconds: Sequence[float]
-    preemptions: int
-    slots: Sequence[int]
-    service: Mapping[str, Json]
+    solution: Solution  # the schedule
+    report: CheckReport  # the checker's
+    seconds: Sequence[float]  # of each decision, taken outside of the policy
+    preemptions: int  # how many
+    slots: Sequence[int]  # of each decision
+    service: Mapping[str, Json]  # see :func:`~schedgap.benchmarks.online.service.service`
 
 
 def replay(world: World, decide: Decide) -> Replay:
@@ -300,10 +278,7 @@ def replay(world: World, decide: Decide) -> Replay:
 def _read(action: Json, slot: int) -> tuple[str, int, Json]:
     """A verb, a number, and what it is to hold or None.
 
-    Raises
-    ------
-    Refused
-        It is none.
+    Raises Refused: it is none.
     """
     shape = action if isinstance(action, list | tuple) and len(action) in (2, 3) else (None, None)
     known = shape[0] in ("start", "move") if len(shape) == 3 else shape[0] in ("start", "preempt", "wake")
@@ -321,10 +296,7 @@ def _later(moment: int, slot: int, wake: int | None) -> int:
 def estimates_of(online: bool, estimates: Estimates | None) -> Estimates | None:
     """What a scheduler is told of lengths, from the options of a command; None for one that is not online.
 
-    Raises
-    ------
-    InputError
-        Estimates for one that is not online.
+    Raises InputError: estimates for one that is not online.
     """
     if estimates is not None and not online:
         raise InputError(f"--estimates {estimates}: only an online policy is told of lengths (--online)")
@@ -353,24 +325,14 @@ def world_of(
     problem: Problem,
     instance: Instance,
     *,
-    preempts: bool = False,
-    estimates: Estimates = "exact",
-    seed: int = 0,
-    restart: float | None = None,
+    preempts: bool = False,  # whether the policy may preempt
+    estimates: Estimates = "exact",  # what is told of lengths
+    seed: int = 0,  # of the estimates of users
+    restart: float | None = None,  # seconds that a preempted job needs to go on; the problem's own where not given
 ) -> World | None:
     """The world of an instance, from the problem's own module in this folder; None where it has no schedule at all.
 
-    Parameters
-    ----------
-    preempts : whether the policy may preempt
-    estimates : what is told of lengths
-    seed : of the estimates of users
-    restart : seconds that a preempted job needs to go on; the problem's own where not given
-
-    Raises
-    ------
-    InputError
-        The problem has no online loop.
+    Raises InputError: the problem has no online loop.
     """
     made: World | None = _module(problem).world(problem.cast_instance(instance), preempts, estimates, seed, restart)
     if made is not None:
@@ -381,10 +343,7 @@ def world_of(
 def check_online(problem: Problem) -> None:
     """Refuse a problem that has no online loop.
 
-    Raises
-    ------
-    InputError
-        It has none.
+    Raises InputError: it has none.
     """
     _module(problem)
 

@@ -28,21 +28,16 @@ def jain(values: Floats) -> float | None:
 
 
 def service(
+    # arrival, end: first and last slot of each job; None where it did not complete
     arrival: Sequence[int],
     end: Sequence[int | None],
-    held: Sequence[int],
+    held: Sequence[int],  # slots in which it held what it asked for
+    # gpus, alone: its gang, and the slots that it takes alone
     gpus: Sequence[int],
     alone: Sequence[float],
-    capacity: int,
+    capacity: int,  # GPUs of the cluster; 0 where they are not counted
 ) -> Mapping[str, Json]:
     """Figures of one run, times in slots.
-
-    Parameters
-    ----------
-    arrival, end : first and last slot of each job; None where it did not complete
-    held : slots in which it held what it asked for
-    gpus, alone : its gang, and the slots that it takes alone
-    capacity : GPUs of the cluster; 0 where they are not counted
 
     Returns
     -------

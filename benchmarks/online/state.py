@@ -19,62 +19,43 @@ What a place is depends on the problem: a list of GPUs, of devices, a ring."""
 
 @dataclass
 class Job:
-    """A job that has arrived and is not done.
+    """A job that has arrived and is not done."""
 
-    Attributes
-    ----------
-    id : its number in the order of arrival; names of the instance may tell more than a policy may know
-    arrival, gpus : the slot in which it arrived, and the size of its gang
-    estimate, slots : slots that it takes alone, as a real number and as whole slots; None where they are hidden
-    facts : what else is known of it, as the problem has it; no length
-    place : what it runs on; None while it waits, and where the cluster has chosen and has not told yet
-    done : what it has done, where the problem tells that
-    since : the slot since which it runs, None while it waits
-    ran, lost : slots in which it held its GPUs before that, and how many of them went into restoring it
-    """
-
-    id: int
+    id: int  # its number in the order of arrival; names of the instance may tell more than a policy may know
+    # arrival, gpus: the slot in which it arrived, and the size of its gang
     arrival: int
     gpus: int
+    # estimate, slots: slots that it takes alone, as a real number and as whole slots; None where they are hidden
     estimate: float | None
     slots: int | None
+    # what else is known of it, as the problem has it; no length
     facts: Mapping[str, Json] = field(default_factory=dict)
-    place: Json = None
-    done: Json = None
-    since: int | None = None
+    place: Json = None  # what it runs on; None while it waits, and where the cluster has chosen and has not told yet
+    done: Json = None  # what it has done, where the problem tells that
+    since: int | None = None  # the slot since which it runs, None while it waits
+    # ran, lost: slots in which it held its GPUs before that, and how many of them went into restoring it
     ran: int = 0
     lost: int = 0
 
 
 @dataclass
 class State:
-    """The cluster at the present slot.
+    """The cluster at the present slot."""
 
-    Attributes
-    ----------
-    servers : GPUs of each server; GPUs are numbered from 0 through the servers in order
-    slot_length : seconds
-    cluster : what else is known of it, as the problem has it
-    preempts : whether running jobs may be preempted
-    restart : slots at the beginning of each further run of a job that go into restoring it
-    seed : for a policy that draws
-    slot, free : now, and GPUs without a job
-    arrived, ended : numbers of the jobs that came now, and that completed before now
-    jobs : every job here, by number
-    waiting, running : those of them that do not run, in order of arrival, and that run, in order of their starts
-    """
-
-    servers: Sequence[int]
-    slot_length: float
-    preempts: bool
-    restart: int
-    seed: int
-    cluster: Mapping[str, Json] = field(default_factory=dict)
+    servers: Sequence[int]  # GPUs of each server; GPUs are numbered from 0 through the servers in order
+    slot_length: float  # seconds
+    preempts: bool  # whether running jobs may be preempted
+    restart: int  # slots at the beginning of each further run of a job that go into restoring it
+    seed: int  # for a policy that draws
+    cluster: Mapping[str, Json] = field(default_factory=dict)  # what else is known of it, as the problem has it
+    # slot, free: now, and GPUs without a job
     slot: int = 0
     free: int = field(init=False)
+    # arrived, ended: numbers of the jobs that came now, and that completed before now
     arrived: list[int] = field(default_factory=list)
     ended: list[int] = field(default_factory=list)
-    jobs: dict[int, Job] = field(default_factory=dict)
+    jobs: dict[int, Job] = field(default_factory=dict)  # every job here, by number
+    # waiting, running: those of them that do not run, in order of arrival, and that run, in order of their starts
     waiting: dict[int, Job] = field(default_factory=dict)
     running: dict[int, Job] = field(default_factory=dict)
     _sorted: bool = field(default=True, repr=False)

@@ -31,23 +31,14 @@ _ORDER = ("optimum", "bound", "", "own bound")
 
 @dataclass(frozen=True)
 class Block:
-    """Heuristics that ran on the same instances, with ratios to the same thing.
+    """Heuristics that ran on the same instances, with ratios to the same thing."""
 
-    Attributes
-    ----------
-    to : "optimum", "bound", "own bound" for a method outside the model whose run brings one, or "" for none
-    batches : the groups of its instances
-    ratios : to that, a row an instance and a column a heuristic; NaN where it found nothing
-    to_best : to the best schedule that any method found; infinite where the heuristic found none
-    labels : the heuristics with their settings, by column
-    cut : on how many instances a limit ended a heuristic, by label; these count as if it had found nothing
-    """
-
-    to: str
-    batches: tuple[str, ...]
-    ratios: pd.DataFrame
-    to_best: pd.DataFrame
-    labels: tuple[str, ...]
+    to: str  # "optimum", "bound", "own bound" for a method outside the model whose run brings one, or "" for none
+    batches: tuple[str, ...]  # the groups of its instances
+    ratios: pd.DataFrame  # to that, a row an instance and a column a heuristic; NaN where it found nothing
+    to_best: pd.DataFrame  # to the best schedule that any method found; infinite where the heuristic found none
+    labels: tuple[str, ...]  # the heuristics with their settings, by column
+    # on how many instances a limit ended a heuristic, by label; these count as if it had found nothing
     cut: Counter[str]
 
     @property
@@ -149,28 +140,19 @@ def mean_metrics(runs: pd.DataFrame, problem: Problem) -> pd.DataFrame:
 
 @dataclass
 class Claim:
-    """A guarantee over the instances of a run, for one method and its settings.
+    """A guarantee over the instances of a run, for one method and its settings."""
 
-    Attributes
-    ----------
-    guarantee : the claim
-    label : the method with its settings
-    held, refuted : on how many instances
-    least, most : the smallest and the largest value of its bound on the ratio (None where it is no such bound)
-    tightness : the largest left / right over the instances where it applies
-    worst : hash of the instance where that is
-    reasons : why it did not apply, and how often
-    """
-
-    guarantee: Guarantee
-    label: str
+    guarantee: Guarantee  # the claim
+    label: str  # the method with its settings
+    # held, refuted: on how many instances
     held: int = 0
     refuted: int = 0
+    # least, most: the smallest and the largest value of its bound on the ratio (None where it is no such bound)
     least: float | None = None
     most: float | None = None
-    tightness: float | None = None
-    worst: str = ""
-    reasons: Counter[str] = field(default_factory=Counter)
+    tightness: float | None = None  # the largest left / right over the instances where it applies
+    worst: str = ""  # hash of the instance where that is
+    reasons: Counter[str] = field(default_factory=Counter)  # why it did not apply, and how often
 
     def add(self, judgement: Judgement, instance_hash: str) -> None:
         """Count one run."""

@@ -36,26 +36,21 @@ _MORE = ("one", "label", "heuristic", "infeasible", "own_ratio", "to_best", "bes
 
 @dataclass(frozen=True)
 class Analysis:
-    """A whole run, read back.
+    """A whole run, read back."""
 
-    Attributes
-    ----------
-    runs : one row a run of a method, in the order of the plan: the fields of its record (`record` itself too), the
-        number of its instance in the run (`one`), what is proven about the instance by all methods together
-        (`optimum`, `best_bound`, `infeasible`) and how far (`proven`: certified, agreed or claimed), `label` (the
-        method with its settings), `heuristic`, `outside_model`, `ratio` and what it is to (`ratio_to`), `own_ratio` (to
-        a bound of its own, outside the model), `to_best` (to `best`, the best schedule known), `primal_integral` (of
-        exact methods and searches, over the longest of their runs on the instance) and `judgements` (its guarantees on
-        this run); NaN is unknown
-    disagreements, failures : one line each, with the place of the instance
-    problems : those that take part
-    items, planned : how many records there are, and should be; `planned` is None where that is not known
-    """
-
+    # one row a run of a method, in the order of the plan: the fields of its record (`record` itself too), the number of
+    # its instance in the run (`one`), what is proven about the instance by all methods together (`optimum`,
+    # `best_bound`, `infeasible`) and how far (`proven`: certified, agreed or claimed), `label` (the method with its
+    # settings), `heuristic`, `outside_model`, `ratio` and what it is to (`ratio_to`), `own_ratio` (to a bound of its
+    # own, outside the model), `to_best` (to `best`, the best schedule known), `primal_integral` (of exact methods and
+    # searches, over the longest of their runs on the instance) and `judgements` (its guarantees on this run); NaN is
+    # unknown
     runs: pd.DataFrame
+    # disagreements, failures: one line each, with the place of the instance
     disagreements: tuple[str, ...] = ()
     failures: tuple[str, ...] = ()
-    problems: tuple[Problem, ...] = field(default=())
+    problems: tuple[Problem, ...] = field(default=())  # those that take part
+    # items, planned: how many records there are, and should be; `planned` is None where that is not known
     items: int = 0
     planned: int | None = None
 

@@ -46,24 +46,15 @@ __all__ = ["Comparison", "MethodRuns", "compare", "run_method"]
 
 @dataclass(frozen=True)
 class MethodRuns:
-    """One method's records on the instance of a comparison, a line of its table.
+    """One method's records on the instance of a comparison, a line of its table."""
 
-    Attributes
-    ----------
-    method : what ran
-    records : one per seed (exactly one for an exact method); the last one has `error` where it could not answer
-    ratios : of the seeds that found something, always >= 1; empty where nothing is known
-    ratio_to : "optimum", "bound", or "" where there is no ratio
-    judgements : the method's guarantees, each on the result that is worst for it
-    outside_model : its schedules are not schedules of the problem
-    """
-
-    method: Method
+    method: Method  # what ran
+    # one per seed (exactly one for an exact method); the last one has `error` where it could not answer
     records: tuple[Record, ...]
-    ratios: tuple[float, ...]
-    ratio_to: str
-    judgements: tuple[Judgement, ...]
-    outside_model: bool = False
+    ratios: tuple[float, ...]  # of the seeds that found something, always >= 1; empty where nothing is known
+    ratio_to: str  # "optimum", "bound", or "" where there is no ratio
+    judgements: tuple[Judgement, ...]  # the method's guarantees, each on the result that is worst for it
+    outside_model: bool = False  # its schedules are not schedules of the problem
 
     @property
     def results(self) -> tuple[Result, ...]:
@@ -272,10 +263,7 @@ class Comparison:
 def chosen_methods(problem: Problem, instance: Instance, names: Sequence[str] | None) -> list[Method]:
     """The methods of these ids; None is the strongest exact one and every heuristic.
 
-    Raises
-    ------
-    InputError
-        An unknown method, one that is named twice, or none at all.
+    Raises InputError: an unknown method, one that is named twice, or none at all.
     """
     if names is None:
         return [problem.default_method(instance), *problem.heuristics()]

@@ -41,10 +41,7 @@ def _as_text(cell: object) -> object:
 def check_parquet() -> None:
     """Make sure that Parquet files can be written here.
 
-    Raises
-    ------
-    InputError
-        pyarrow is not installed.
+    Raises InputError: pyarrow is not installed.
     """
     try:
         import pyarrow.parquet  # noqa: F401

@@ -18,27 +18,17 @@ from schedgap.solvers.result import Status
 
 @dataclass(frozen=True)
 class Faults:
-    """Counts over instances that several methods have answered.
+    """Counts over instances that several methods have answered."""
 
-    Attributes
-    ----------
-    instances, answers : how many, and how many answers of exact methods to them
-    false_optima : answers "optimal" although a better solution is known
-    false_infeasible : answers "infeasible" although a solution is known
-    wrong_bounds : bounds, of any status, that a known solution is better than
-    exits : engine and checker, or an answer and its own bound, contradicted each other (exit status 5)
-    exceptions : methods that ended in an unexpected exception
-    refusals : no fault: answers that say in one line why there is none (numbers out of an engine's range)
-    """
-
+    # instances, answers: how many, and how many answers of exact methods to them
     instances: int = 0
     answers: int = 0
-    false_optima: int = 0
-    false_infeasible: int = 0
-    wrong_bounds: int = 0
-    exits: int = 0
-    exceptions: int = 0
-    refusals: int = 0
+    false_optima: int = 0  # answers "optimal" although a better solution is known
+    false_infeasible: int = 0  # answers "infeasible" although a solution is known
+    wrong_bounds: int = 0  # bounds, of any status, that a known solution is better than
+    exits: int = 0  # engine and checker, or an answer and its own bound, contradicted each other (exit status 5)
+    exceptions: int = 0  # methods that ended in an unexpected exception
+    refusals: int = 0  # no fault: answers that say in one line why there is none (numbers out of an engine's range)
 
     def __add__(self, other: Faults) -> Faults:
         return Faults(*(getattr(self, f.name) + getattr(other, f.name) for f in fields(Faults)))

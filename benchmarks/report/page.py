@@ -74,16 +74,10 @@ def _on_paper(svg: str) -> str:
 
 @dataclass(frozen=True)
 class Picture:
-    """A figure on a page.
+    """A figure on a page."""
 
-    Attributes
-    ----------
-    image : as HTML
-    caption : below it
-    """
-
-    image: Markup
-    caption: str
+    image: Markup  # as HTML
+    caption: str  # below it
 
 
 def picture(figure: Figure, caption: str) -> Picture:

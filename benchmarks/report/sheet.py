@@ -34,26 +34,16 @@ class Marked(str):
 
 @dataclass(frozen=True)
 class Column:
-    """A column: its title, what it means where the title does not say it, and how it stands.
-
-    Attributes
-    ----------
-    right : right-aligned, as numbers are
-    page : only on a page, which has more room than text
-    width : characters of text after which a cell goes on in the next line
-    count : of what is seldom there: a column of zeros is as good as empty
-    heading : in text no column, but a line above the rows that share it
-    plain : the title on a page, in plain words; as in text where empty
-    """
+    """A column: its title, what it means where the title does not say it, and how it stands."""
 
     title: str
     meaning: str = ""
-    right: bool = True
-    page: bool = False
-    width: int = LABEL
-    count: bool = False
-    heading: bool = False
-    plain: str = ""
+    right: bool = True  # right-aligned, as numbers are
+    page: bool = False  # only on a page, which has more room than text
+    width: int = LABEL  # characters of text after which a cell goes on in the next line
+    count: bool = False  # of what is seldom there: a column of zeros is as good as empty
+    heading: bool = False  # in text no column, but a line above the rows that share it
+    plain: str = ""  # the title on a page, in plain words; as in text where empty
 
     def shown(self, page: bool) -> str:
         """Its title on a page, or in text."""
@@ -62,19 +52,13 @@ class Column:
 
 @dataclass(frozen=True)
 class Sheet:
-    """A table for text and for HTML. Columns with nothing in them are left out of both.
+    """A table for text and for HTML. Columns with nothing in them are left out of both."""
 
-    Attributes
-    ----------
-    title : one line above it
-    columns, rows : as many cells in every row as there are columns
-    notes : sentences below the meanings of the columns
-    """
-
-    title: str
+    title: str  # one line above it
+    # columns, rows: as many cells in every row as there are columns
     columns: tuple[Column, ...]
     rows: Sequence[Sequence[str]]
-    notes: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()  # sentences below the meanings of the columns
 
     def _kept(self, page: bool) -> list[int]:
         wanted = [i for i, column in enumerate(self.columns) if page or not column.page]

@@ -38,14 +38,10 @@ def audit_links(
     instance: DdlClusterInstance,
     placement: Sequence[Sequence[Gpu]],
     policy: str,
-    messages: Sequence[Message | None],
+    messages: Sequence[Message | None],  # by job, its all-reduces; None for a job on one server
     digits: int,
 ) -> list[Violation]:
     """Whether all-reduces move their bytes, and no more than the links can.
-
-    Parameters
-    ----------
-    messages : by job, its all-reduces; None for a job on one server
 
     Returns
     -------
@@ -250,18 +246,12 @@ class _Findings:
 
 def audit(
     instance: DdlClusterInstance,
-    placement: Sequence[Sequence[Gpu]],
-    policy: str,
-    log: Recorded,
+    placement: Sequence[Sequence[Gpu]],  # by job, its GPUs as (server position, index)
+    policy: str,  # "srsf-1", "srsf-2", "srsf-3", "srsf-4" or "ada-srsf"
+    log: Recorded,  # the times of every task, in ticks of 10^-digits seconds
     digits: int,
 ) -> list[Violation]:
     """Whether a recorded run conserves what it must.
-
-    Parameters
-    ----------
-    placement : by job, its GPUs as (server position, index)
-    policy : "srsf-1", "srsf-2", "srsf-3", "srsf-4" or "ada-srsf"
-    log : the times of every task, in ticks of 10^-digits seconds
 
     Returns
     -------

@@ -28,22 +28,13 @@ Resource = str | int | tuple[int, int]
 
 @dataclass(frozen=True)
 class Piece:
-    """What one job needs of one resource.
+    """What one job needs of one resource."""
 
-    Attributes
-    ----------
-    job : its position
-    release : seconds, before which it needs nothing
-    work : seconds that the resource is busy for it in all
-    tail : seconds from the end of that work to the job's finish, at least
-    after_mean : seconds from the mean moment of that work to the job's finish, at least
-    """
-
-    job: int
-    release: float
-    work: float
-    tail: float
-    after_mean: float
+    job: int  # its position
+    release: float  # seconds, before which it needs nothing
+    work: float  # seconds that the resource is busy for it in all
+    tail: float  # seconds from the end of that work to the job's finish, at least
+    after_mean: float  # seconds from the mean moment of that work to the job's finish, at least
 
 
 @once_per_instance

@@ -27,6 +27,9 @@ STATED = 1e-6
 def check(instance: DdlClusterInstance, solution: DdlClusterSolution) -> CheckReport:
     """Check `solution` and recompute its mean job completion time.
 
+    Raises InputError: a job is missing, the instance does not have a job, server or GPU that is named, a GPU is listed
+    twice, or the number of GPUs or start times is wrong.
+
     Parameters
     ----------
     solution : GPUs, stated finish times, and a policy (with jobs held back or not) or explicit start times
@@ -39,12 +42,6 @@ def check(instance: DdlClusterInstance, solution: DdlClusterSolution) -> CheckRe
         :func:`~schedgap.formulations.ddl_cluster.check_schedule.replay_schedule` for a schedule. The objective
         is the mean of finish - arrival in seconds by the replay. ``details["finish"]`` has the replayed finish
         of each job, ``details["audited"]`` whether the run was audited: up to AUDITED_TASKS compute tasks it is.
-
-    Raises
-    ------
-    InputError
-        A job is missing, the instance does not have a job, server or GPU that is named, a GPU is listed twice, or
-        the number of GPUs or start times is wrong.
     """
     one_for_each(solution.finish, instance.job_index, "finish")
     placement = _placed(instance, solution)

@@ -32,28 +32,20 @@ class Clock:
     ticks are follows from the instance alone: the longest task has 4e11 to 4e12 of them, or at least 3e9 where
     sums would become too large. So units do not matter: the same instance in milliseconds or in bytes is the same
     in ticks.
-
-    Attributes
-    ----------
-    digits : a tick is 10^-digits seconds
-    arrival, forward, backward : by job, ticks
-    latency : ticks, the same for all jobs
-    transfer : by job, ticks in which its message is moved by an all-reduce that meets no other
-    solo : by job, latency + transfer
-    slowdown : by number of transfers k from 0 to 4, how many times longer each takes: k + (k - 1) eta / b
-    pair_factor : 2 (b + eta) / b, for AdaDUAL's comparison
-    memory : by job, parts of 10^-15 of a GPU's memory, rounded down; a GPU has MEMORY_CAPACITY of them
     """
 
-    digits: int
+    digits: int  # a tick is 10^-digits seconds
+    # arrival, forward, backward: by job, ticks
     arrival: tuple[int, ...]
     forward: tuple[int, ...]
     backward: tuple[int, ...]
-    latency: int
-    transfer: tuple[int, ...]
-    solo: tuple[int, ...]
+    latency: int  # ticks, the same for all jobs
+    transfer: tuple[int, ...]  # by job, ticks in which its message is moved by an all-reduce that meets no other
+    solo: tuple[int, ...]  # by job, latency + transfer
+    # by number of transfers k from 0 to 4, how many times longer each takes: k + (k - 1) eta / b
     slowdown: tuple[float, ...]
-    pair_factor: float
+    pair_factor: float  # 2 (b + eta) / b, for AdaDUAL's comparison
+    # by job, parts of 10^-15 of a GPU's memory, rounded down; a GPU has MEMORY_CAPACITY of them
     memory: tuple[int, ...]
 
     def seconds(self, ticks: int) -> float:

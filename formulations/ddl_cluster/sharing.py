@@ -12,10 +12,7 @@ from schedgap.formulations.ddl_cluster.instance import DdlClusterInstance, Gpu
 def given_placement(instance: DdlClusterInstance, method: str) -> list[tuple[Gpu, ...]]:
     """By job, its GPUs, where every job's are given.
 
-    Raises
-    ------
-    ModelRefused
-        A job's are not; the line names `method`.
+    Raises ModelRefused: a job's are not; the line names `method`.
     """
     placement = []
     for job, given in zip(instance.jobs, instance.given, strict=True):
@@ -33,17 +30,11 @@ class Sharing:
     """GPUs with more than one job, those that hold the same jobs taken as one.
 
     GPUs with the same jobs can follow the same schedule: copying that of one to another makes no barrier later.
-
-    Attributes
-    ----------
-    jobs : the sets of jobs on GPUs with more than one, each once, in order
-    workers : by job and set of jobs, its workers on such GPUs
-    alone : by job, whether a worker has its GPU to itself
     """
 
-    jobs: tuple[tuple[int, ...], ...]
-    workers: tuple[dict[tuple[int, ...], tuple[int, ...]], ...]
-    alone: tuple[bool, ...]
+    jobs: tuple[tuple[int, ...], ...]  # the sets of jobs on GPUs with more than one, each once, in order
+    workers: tuple[dict[tuple[int, ...], tuple[int, ...]], ...]  # by job and set of jobs, its workers on such GPUs
+    alone: tuple[bool, ...]  # by job, whether a worker has its GPU to itself
 
     @classmethod
     def of(cls, placement: Sequence[Sequence[Gpu]]) -> Sharing:

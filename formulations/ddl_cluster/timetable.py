@@ -24,21 +24,16 @@ LARGEST_TICK = 10**15
 
 @dataclass(frozen=True)
 class Plan:
-    """What an exact method decides.
+    """What an exact method decides."""
 
-    Attributes
-    ----------
-    start : wanted start of the compute tasks on GPUs that several jobs share, in seconds; they also give the
-        order on each GPU. The others start as soon as they can
-    begin : wanted begin of each all-reduce's transfer, in seconds: its admission and then its latency
-    after : by all-reduce, those whose transfer must have ended before its own begins
-    waits : by job, those that must have finished before it starts, for their memory
-    """
-
+    # wanted start of the compute tasks on GPUs that several jobs share, in seconds; they also give the order on each
+    # GPU. The others start as soon as they can
     start: Mapping[Compute, float]
+    # wanted begin of each all-reduce's transfer, in seconds: its admission and then its latency
     begin: Mapping[AllReduce, float]
+    # by all-reduce, those whose transfer must have ended before its own begins
     after: Mapping[AllReduce, Sequence[AllReduce]]
-    waits: Mapping[int, Sequence[int]]
+    waits: Mapping[int, Sequence[int]]  # by job, those that must have finished before it starts, for their memory
 
 
 def timetable(instance: DdlClusterInstance, placement: Sequence[Sequence[Gpu]], plan: Plan) -> Solution:
@@ -48,12 +43,8 @@ def timetable(instance: DdlClusterInstance, placement: Sequence[Sequence[Gpu]], 
     GPU, for an all-reduce those of ``plan.after``), but not before its wanted start. How long all-reduces take
     follows from eq. (5). All is exact, and starts are rounded up to a decimal that floating point can write: an
     admission that is early by one unit in the last place would meet the all-reduce before it, and each one that
-    follows would multiply the delay by 1 + eta / b.
-
-    Raises
-    ------
-    ValueError
-        The plan's order has a cycle: nothing can start any more.
+    follows would multiply the delay by 1 + eta / b. Raises ValueError: the plan's order has a cycle: nothing can start
+    any more.
 
     Notes
     -----

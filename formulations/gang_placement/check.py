@@ -28,6 +28,8 @@ Device = tuple[str, int]
 def check(instance: GangPlacementInstance, solution: GangPlacementSolution) -> CheckReport:
     """Check one decision and recompute its objectives.
 
+    Raises InputError: the instance does not have a gang, a group, a node or a running pod that is named.
+
     Parameters
     ----------
     solution : one entry a placed pod; what is ended and moved
@@ -38,11 +40,6 @@ def check(instance: GangPlacementInstance, solution: GangPlacementSolution) -> C
         Violations of the rules (1) to (8), each with its numbers. ``objective`` is the vector as one whole number
         (:mod:`~schedgap.formulations.gang_placement.scale`), which is larger exactly where the vector is better.
         ``details``: ``components``, the vector by name, as exact fractions in text, and ``placed``, the gangs.
-
-    Raises
-    ------
-    InputError
-        The instance does not have a gang, a group, a node or a running pod that is named.
 
     Notes
     -----

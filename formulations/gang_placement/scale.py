@@ -15,22 +15,13 @@ MOST_DECIMALS = 16
 
 @dataclass(frozen=True)
 class Component:
-    """One entry of the vector.
+    """One entry of the vector."""
 
-    Attributes
-    ----------
-    kind : weight, pods, split, domains, fragmentation or moves
-    maximise : its sense
-    step : every value is a whole multiple of it
-    most : the largest value, in steps
-    priority : of weight and pods; None where priorities are added up
-    """
-
-    kind: str
-    maximise: bool
-    step: Fraction
-    most: int
-    priority: int | None = None
+    kind: str  # weight, pods, split, domains, fragmentation or moves
+    maximise: bool  # its sense
+    step: Fraction  # every value is a whole multiple of it
+    most: int  # the largest value, in steps
+    priority: int | None = None  # of weight and pods; None where priorities are added up
 
     @property
     def name(self) -> str:

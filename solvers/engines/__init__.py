@@ -30,10 +30,7 @@ GROUP = "schedgap.engines"
 def installed_engines() -> Mapping[str, EntryPoint]:
     """Further engines by name; none of them is imported.
 
-    Raises
-    ------
-    InputError
-        A package registers a name that is taken.
+    Raises InputError: a package registers a name that is taken.
     """
     found: dict[str, EntryPoint] = {}
     for entry in entry_points(group=GROUP):

@@ -65,18 +65,12 @@ class EngineAnswer:
 
 
 class Engine(Protocol):
-    """Solves declarative models.
+    """Solves declarative models."""
 
-    Attributes
-    ----------
-    name : as a user writes it
-    limits : the models on which its word alone is believed
-    handover_cost : seconds it takes to take a model over, per second of building it in PuLP (measured at
-        200,000 nonzeros, rounded up)
-    """
-
-    name: str
-    limits: Range
+    name: str  # as a user writes it
+    limits: Range  # the models on which its word alone is believed
+    # seconds it takes to take a model over, per second of building it in PuLP (measured at 200,000 nonzeros, rounded
+    # up)
     handover_cost: float
 
     def version(self) -> str:
@@ -86,10 +80,7 @@ class Engine(Protocol):
     def solve(self, model: DeclarativeModel, options: SolveOptions) -> EngineAnswer:
         """Solve `model` within `options`.
 
-        Raises
-        ------
-        ModelRefused
-            The engine cannot solve this model truthfully.
+        Raises ModelRefused: the engine cannot solve this model truthfully.
         """
         ...
 

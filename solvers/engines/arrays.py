@@ -35,40 +35,29 @@ NEAR = 1e-12
 class ModelArrays:
     """A linear model as arrays: sense * (cost @ x) -> min, row_lower <= A x <= row_upper, lower <= x <= upper.
 
-    Attributes
-    ----------
-    variables : (n,) in the order in which the objective and then the rows first mention them
-    names : (m,) of the rows; rows without variables are left out
-    sense : +1 minimise, -1 maximise
-    cost : (n,), `constant` : the objective's constant
-    lower, upper : (n,), infinite where there is no bound
-    integral : (n,) whether a variable is declared integer
-    restated : (n,) whether it is continuous, and integral in some optimal solution
-    row_lower, row_upper : (m,), infinite where a row is one-sided
-    starts : (m + 1,), `indices`, `coefficients` : (nonzeros,) the rows of A, compressed; no explicit zeros
-    contradiction : what makes the model infeasible at sight (crossed bounds, a row 0 >= 1), or ""
-    units : (n,) or one for all: a variable of 1 here is so much of the model's own
-
     Bounds of integer variables are whole numbers: HiGHS 1.13 calls a point optimal that lies at a fractional
     bound of an integer variable.
     """
 
+    # (n,) in the order in which the objective and then the rows first mention them
     variables: tuple[pulp.LpVariable, ...]
-    names: tuple[str, ...]
-    sense: int
-    cost: FloatArray
+    names: tuple[str, ...]  # (m,) of the rows; rows without variables are left out
+    sense: int  # +1 minimise, -1 maximise
+    cost: FloatArray  # (n,), `constant` : the objective's constant
     constant: float
+    # lower, upper: (n,), infinite where there is no bound
     lower: FloatArray
     upper: FloatArray
-    integral: NDArray[np.bool_]
+    integral: NDArray[np.bool_]  # (n,) whether a variable is declared integer
+    # row_lower, row_upper: (m,), infinite where a row is one-sided
     row_lower: FloatArray
     row_upper: FloatArray
-    starts: IntArray
+    starts: IntArray  # (m + 1,), `indices`, `coefficients` : (nonzeros,) the rows of A, compressed; no explicit zeros
     indices: IntArray
     coefficients: FloatArray
-    restated: NDArray[np.bool_]
-    contradiction: str = ""
-    units: FloatArray | float = 1.0
+    restated: NDArray[np.bool_]  # (n,) whether it is continuous, and integral in some optimal solution
+    contradiction: str = ""  # what makes the model infeasible at sight (crossed bounds, a row 0 >= 1), or ""
+    units: FloatArray | float = 1.0  # (n,) or one for all: a variable of 1 here is so much of the model's own
 
     @property
     def is_mip(self) -> bool:

@@ -47,10 +47,7 @@ _NATIVE: tuple[tuple[str, Status | None, Termination], ...] = (
 def native_meaning(text: str) -> tuple[Status | None, Termination]:
     """What the first line of a solution file says.
 
-    Raises
-    ------
-    RuntimeError
-        A status that is not mapped.
+    Raises RuntimeError: a status that is not mapped.
     """
     for prefix, status, termination in _NATIVE:
         if text.startswith(prefix):
@@ -220,10 +217,7 @@ def _without_bounded_optimum(
 def _program() -> str:
     """The path of the CBC program: PuLP's own, else the one of the package cbcbox, else one on the path.
 
-    Raises
-    ------
-    EngineMissing
-        There is none that can be executed.
+    Raises EngineMissing: there is none that can be executed.
     """
     candidates: list[Callable[[], str | None]] = [_bundled, _cbcbox, lambda: shutil.which("cbc")]
     for find in candidates:
@@ -251,10 +245,7 @@ def _cbcbox() -> str | None:
 def _version(program: str) -> str:
     """The version that `program` states.
 
-    Raises
-    ------
-    EngineMissing
-        It cannot be run here.
+    Raises EngineMissing: it cannot be run here.
     """
     try:
         said = subprocess.run([program, "-quit"], capture_output=True, text=True, timeout=30, check=False).stdout

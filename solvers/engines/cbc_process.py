@@ -43,12 +43,7 @@ def read_values(path: Path, columns: int) -> FloatArray | None:
     """The point that ``-saveSolution`` wrote, with all digits; None where it wrote none.
 
     The file holds two ints (rows, columns), then doubles: objective, row activities, row duals, column
-    values, reduced costs.
-
-    Raises
-    ------
-    RuntimeError
-        The file does not fit the model.
+    values, reduced costs. Raises RuntimeError: the file does not fit the model.
     """
     data = path.read_bytes() if path.exists() else b""
     if not data:
@@ -61,16 +56,10 @@ def read_values(path: Path, columns: int) -> FloatArray | None:
 
 @dataclass(frozen=True)
 class Log:
-    """What CBC's log tells; None where it does not say.
+    """What CBC's log tells; None where it does not say."""
 
-    Attributes
-    ----------
-    nodes : enumerated
-    without_point : it found no feasible point (its solution file then holds the relaxation's fractional one)
-    """
-
-    nodes: int | None
-    without_point: bool
+    nodes: int | None  # enumerated
+    without_point: bool  # it found no feasible point (its solution file then holds the relaxation's fractional one)
 
 
 _LOWER = re.compile(r"^Lower bound:\s+(\S+)")

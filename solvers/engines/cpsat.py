@@ -86,12 +86,7 @@ def bound_domains(model: IntegerModel, names: Sequence[str]) -> Rays:
     can be moved there without harm, so an optimum remains).
 
     Where a ray is found, only feasibility is left to decide: `model` loses its cost, the rays' rows, and
-    the rays themselves (domain 0..0).
-
-    Raises
-    ------
-    ModelRefused
-        A variable whose bound follows from neither argument.
+    the rays themselves (domain 0..0). Raises ModelRefused: a variable whose bound follows from neither argument.
     """
     if model.contradictory:
         return Rays({})
@@ -190,10 +185,7 @@ _NATIVE: dict[str, Status | None] = {
 def native_meaning(name: str) -> Status | None:
     """What the native status `name` proves, or None where point and bound tell.
 
-    Raises
-    ------
-    RuntimeError
-        A status that is not mapped: a newer CP-SAT than this was written for.
+    Raises RuntimeError: a status that is not mapped: a newer CP-SAT than this was written for.
     """
     if name not in _NATIVE:
         raise RuntimeError(f"CP-SAT ended with a status that is not mapped: {name}")
@@ -350,11 +342,8 @@ class CpSat:
     def solve(self, model: DeclarativeModel, options: SolveOptions) -> EngineAnswer:
         """Solve `model` over integers; the optimum is the model's own, or the model is refused.
 
-        Raises
-        ------
-        ModelRefused
-            A continuous variable that matters and is no multiple of a tick, a domain that cannot be proven finite, or
-            numbers that cannot be scaled to whole numbers within 64 bits.
+        Raises ModelRefused: a continuous variable that matters and is no multiple of a tick, a domain that cannot be
+        proven finite, or numbers that cannot be scaled to whole numbers within 64 bits.
         """
         started = time.monotonic()
         arrays = model_arrays(model)

@@ -34,21 +34,14 @@ LARGEST_ROW = 10_000
 
 @dataclass(frozen=True)
 class BrokenRow:
-    """The row that a point breaks most, beyond the checker's tolerance.
+    """The row that a point breaks most, beyond the checker's tolerance."""
 
-    Attributes
-    ----------
-    row : its name
-    amount : by how much, in the row's own units
-    allowed : how much an engine's tolerances can explain: 1e-5 times the sum of the row's |coefficients|
-        and |right-hand side|, since integer variables within 1e-5 of a whole number are rounded
-    point : the values of the row's variables
-    """
-
-    row: str
-    amount: float
+    row: str  # its name
+    amount: float  # by how much, in the row's own units
+    # how much an engine's tolerances can explain: 1e-5 times the sum of the row's |coefficients| and |right-hand side|,
+    # since integer variables within 1e-5 of a whole number are rounded
     allowed: float
-    point: Mapping[pulp.LpVariable, float]
+    point: Mapping[pulp.LpVariable, float]  # the values of the row's variables
 
 
 def worst_broken_row(model: DeclarativeModel, values: Mapping[pulp.LpVariable, float]) -> BrokenRow | None:
@@ -216,10 +209,7 @@ def run_engine(search: ModelSearch, solver: Engine, options: SolveOptions) -> tu
 def _judge(search: ModelSearch, solver: Engine, answer: EngineAnswer) -> BrokenRow | None:
     """Accept the answer's solution, or say what it violates.
 
-    Raises
-    ------
-    Disagreement
-        Model and checker contradict each other at a point that satisfies the model.
+    Raises Disagreement: model and checker contradict each other at a point that satisfies the model.
     """
     assert answer.objective is not None
     assert answer.values is not None
@@ -312,11 +302,15 @@ RELAXATION_SHARE = 0.3
 
 
 def solve_declarative(
-    build: Callable[[], DeclarativeModel],
-    engine_name: str,
-    options: SolveOptions,
-    check: Check,
+    build: Callable[[], DeclarativeModel],  # builds the model; its time counts against the deadline
+    engine_name: str,  # such as "cbc", "highs" or "cpsat"
+    options: SolveOptions,  # limits, seed, start, progress
+    check: Check,  # the problem's independent checker for this instance
+    # an estimate of the model's size before it is built; a model that cannot be built in the time left (or in the
+    # memory there is) is not attempted: termination TOO_LARGE, status FEASIBLE with a feasible ``options.start`` or the
+    # fallback's solution, UNKNOWN where there is neither
     nonzeros: int | None = None,
+    # finds a quick solution; asked where the model is not attempted and no start is feasible
     fallback: Callable[[], Solution | None] | None = None,
 ) -> Result:
     """Build a model, solve it, and return what the checker confirms.
@@ -327,17 +321,6 @@ def solve_declarative(
     only when the bound meets the checker's objective. A feasible ``options.start`` is never lost, nor are
     the start and the bound that the model's builder knows; the engine starts from the better solution. Of a model
     that is a restriction of the problem only solutions count, and its builder's bound.
-
-    Parameters
-    ----------
-    build : builds the model; its time counts against the deadline
-    engine_name : such as "cbc", "highs" or "cpsat"
-    options : limits, seed, start, progress
-    check : the problem's independent checker for this instance
-    nonzeros : an estimate of the model's size before it is built; a model that cannot be built in the time
-        left (or in the memory there is) is not attempted: termination TOO_LARGE, status FEASIBLE with a
-        feasible ``options.start`` or the fallback's solution, UNKNOWN where there is neither
-    fallback : finds a quick solution; asked where the model is not attempted and no start is feasible
 
     Raises
     ------
@@ -436,15 +419,12 @@ def _second_opinion(
 ) -> tuple[Status | None, Termination]:
     """What an engine of another make says of an answer that its engine cannot prove alone.
 
-    What it proves is kept; where both are in doubt, they must agree.
+    What it proves is kept; where both are in doubt, they must agree. Returns (status that was proven without a
+    solution, why the engine stopped).
 
     Parameters
     ----------
     first : the checker's objective of the first answer's own point
-
-    Returns
-    -------
-    (status that was proven without a solution, why the engine stopped)
     """
     for name in second_engines(search.engine.name):
         try:

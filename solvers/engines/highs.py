@@ -66,10 +66,7 @@ _NATIVE: dict[str, tuple[Status | None, Termination]] = {
 def native_meaning(name: str) -> tuple[Status | None, Termination]:
     """What the native status `name` (as ``HighsModelStatus.name``) says.
 
-    Raises
-    ------
-    RuntimeError
-        A status that is not mapped: a newer HiGHS than this was written for.
+    Raises RuntimeError: a status that is not mapped: a newer HiGHS than this was written for.
     """
     if name not in _NATIVE:
         raise RuntimeError(f"HiGHS ended with a status that is not mapped: {name}")
@@ -236,12 +233,7 @@ class Highs:
         An unbounded or infeasible model is classified by solving it without its objective: a mixed-integer
         model with rational data is unbounded exactly when it has a feasible point and its linear relaxation
         is unbounded (Meyer 1974, On the existence of optimal solutions to integer and mixed-integer programming
-        problems, Mathematical Programming 7).
-
-        Raises
-        ------
-        ModelRefused
-            A number that HiGHS would drop or misread.
+        problems, Mathematical Programming 7). Raises ModelRefused: a number that HiGHS would drop or misread.
         """
         started = time.monotonic()
         arrays = model_arrays(model)
@@ -290,16 +282,13 @@ ENGINE = Highs()
 def pass_arrays(solver: Json, arrays: ModelArrays, cost: FloatArray | None = None, offset: float = 0.0) -> None:
     """Hand the arrays to a highspy solver object in one call, with sense and constant.
 
+    Raises ModelRefused: HiGHS does not accept them.
+
     Parameters
     ----------
     solver : a highspy solver object
     arrays : the model
     cost, offset : to be minimised in place of the model's own objective
-
-    Raises
-    ------
-    ModelRefused
-        HiGHS does not accept them.
     """
     minimise = cost is not None or arrays.sense == MINIMISE
     sense = highspy.ObjSense.kMinimize if minimise else highspy.ObjSense.kMaximize

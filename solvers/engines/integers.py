@@ -31,19 +31,12 @@ from schedgap.solvers.engines.arrays import FloatArray, ModelArrays, least_whole
 
 
 def ticks_of(
-    arrays: ModelArrays,
-    continuous: Collection[int],
-    fixed: Mapping[int, Fraction],
-    exact: Callable[[float], Fraction],
+    arrays: ModelArrays,  # the model
+    continuous: Collection[int],  # positions of the variables that need one
+    fixed: Mapping[int, Fraction],  # positions whose value is known
+    exact: Callable[[float], Fraction],  # the rational that each float of the model stands for
 ) -> dict[int, Fraction]:
     """By position, a step of which each continuous variable is a whole multiple in some optimal solution.
-
-    Parameters
-    ----------
-    arrays : the model
-    continuous : positions of the variables that need one
-    fixed : positions whose value is known
-    exact : the rational that each float of the model stands for
 
     Raises
     ------
@@ -116,30 +109,23 @@ class Row:
 
 @dataclass
 class IntegerModel:
-    """Minimise unit * sum(cost[j] * x[j]) over integers x, subject to `rows` and bounds.
+    """Minimise unit * sum(cost[j] * x[j]) over integers x, subject to `rows` and bounds."""
 
-    Attributes
-    ----------
-    low, high : bounds by position, None where there is none
-    fixed : positions whose value is known already, with that value (not necessarily whole); they occur in
-        no row and not in `cost`
-    ticks : positions of continuous variables, with the step of which x counts the multiples (see :mod:`.ticks`)
-    rows, cost : whole numbers; `unit` : of the cost
-    offset : what the fixed positions and the constant add to the objective
-    sense : of the original model; its objective is offset + sense * unit * sum(cost * x)
-    resolution : by how much the cost was rounded at most
-    """
-
+    # low, high: bounds by position, None where there is none
     low: list[int | None]
     high: list[int | None]
+    # positions whose value is known already, with that value (not necessarily whole); they occur in no row and not in
+    # `cost`
     fixed: dict[int, Fraction]
+    # positions of continuous variables, with the step of which x counts the multiples (see :mod:`.ticks`)
     ticks: dict[int, Fraction]
+    # rows, cost: whole numbers; `unit` : of the cost
     rows: list[Row]
     cost: dict[int, int]
     unit: Fraction
-    offset: Fraction
-    sense: int
-    resolution: float = 0.0
+    offset: Fraction  # what the fixed positions and the constant add to the objective
+    sense: int  # of the original model; its objective is offset + sense * unit * sum(cost * x)
+    resolution: float = 0.0  # by how much the cost was rounded at most
 
     @property
     def contradictory(self) -> bool:
@@ -150,10 +136,7 @@ class IntegerModel:
     def domains(self) -> tuple[list[int], list[int]]:
         """Lower and upper bounds by position; those that are fixed elsewhere read 0.
 
-        Raises
-        ------
-        ValueError
-            A variable has no finite domain yet (see :mod:`.domains`).
+        Raises ValueError: a variable has no finite domain yet (see :mod:`.domains`).
         """
         sides = []
         for side in (self.low, self.high):
@@ -191,17 +174,13 @@ def integer_model(arrays: ModelArrays, restated: frozenset[str]) -> IntegerModel
     A number is read as the decimal of at most 15 digits that it stands for. Each row is multiplied by the
     common denominator of its coefficients. A right-hand side is rounded inwards to a whole number after
     giving way by 1e-9 relative, the tolerance of every checker (at most 1e-6); not where the row has times counted in
-    ticks, which keep it exactly.
+    ticks, which keep it exactly. Raises ModelRefused: a continuous variable that matters, is not in `restated`, and has
+    no tick of which it is a multiple.
 
     Parameters
     ----------
     arrays : the model
     restated : names of continuous variables that are integral in some optimal solution
-
-    Raises
-    ------
-    ModelRefused
-        A continuous variable that matters, is not in `restated`, and has no tick of which it is a multiple.
     """
     low, high = _bounds(arrays)
     fixed = _fixed(arrays, restated)
@@ -356,12 +335,7 @@ def activity(row: Row, low: Sequence[int | None], high: Sequence[int | None]) ->
 def refuse_overflow(model: IntegerModel, names: Sequence[str]) -> None:
     """Refuse a model whose numbers leave the range in which integer arithmetic is exact.
 
-    Every variable must have finite bounds by now.
-
-    Raises
-    ------
-    ModelRefused
-        Naming the variable, the row or the objective.
+    Every variable must have finite bounds by now. Raises ModelRefused: naming the variable, the row or the objective.
     """
     reach: list[int] = []
     for place, (a, b) in enumerate(zip(model.low, model.high, strict=True)):

@@ -51,10 +51,7 @@ _NATIVE: Mapping[str, tuple[Status | None, Termination]] = {
 def native_meaning(name: str) -> tuple[Status | None, Termination]:
     """What the native status `name` (as ``Model.getStatus()``) says.
 
-    Raises
-    ------
-    RuntimeError
-        A status that no run of ours can end with, or of a newer SCIP than this was written for.
+    Raises RuntimeError: a status that no run of ours can end with, or of a newer SCIP than this was written for.
     """
     if name not in _NATIVE:
         raise RuntimeError(f"SCIP ended with a status that is not mapped: {name}")
@@ -211,10 +208,7 @@ class Scip:
     def solve(self, model: DeclarativeModel, options: SolveOptions) -> EngineAnswer:
         """Solve `model`; gap limit 0 unless the caller asks for another, so OPTIMAL means a proof.
 
-        Raises
-        ------
-        ModelRefused
-            A number that SCIP would take for 0 or for infinite.
+        Raises ModelRefused: a number that SCIP would take for 0 or for infinite.
         """
         started = time.monotonic()
         version = self.version()

@@ -30,24 +30,18 @@ _left_behind: list[tuple[threading.Thread, Callable[[], None]]] = []
 
 @dataclass(frozen=True)
 class Watched(Generic[T]):
-    """How a watched run ended.
+    """How a watched run ended."""
 
-    Attributes
-    ----------
-    value : what the work returned, or None when it was left behind
-    finished : it returned
-    interrupted : Ctrl-C came
-    late : it had to be stopped because of the deadline
-    """
-
-    value: T | None
-    finished: bool
-    interrupted: bool
-    late: bool
+    value: T | None  # what the work returned, or None when it was left behind
+    finished: bool  # it returned
+    interrupted: bool  # Ctrl-C came
+    late: bool  # it had to be stopped because of the deadline
 
 
 def watched(work: Callable[[], T], stop: Callable[[], None], deadline: Deadline) -> Watched[T]:
     """Run `work` in a thread; this thread waits, so that Python handles signals.
+
+    Raises BaseException: what `work` raised.
 
     Parameters
     ----------
@@ -55,11 +49,6 @@ def watched(work: Callable[[], T], stop: Callable[[], None], deadline: Deadline)
     stop : asks it to end early; called again until it does
     deadline : `stop` is called 0.1 s after it, and 0.6 s after it the work is left behind (its thread is a
         daemon, and ends at the next moment at which the engine looks at the request)
-
-    Raises
-    ------
-    BaseException
-        What `work` raised.
     """
     begun, done = threading.Event(), threading.Event()
     once = threading.Lock()

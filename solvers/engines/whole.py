@@ -91,21 +91,15 @@ LARGEST_COST = 2.0**14
 
 @dataclass(frozen=True)
 class Objective:
-    """What an engine minimises in place of the model's objective, which is constant + sense * unit * (cost @ x).
+    """What an engine minimises in place of the model's objective, which is constant + sense * unit * (cost @ x)."""
 
-    Attributes
-    ----------
-    cost : (n,) to be minimised
-    whole : every value of ``cost @ x`` at a point that counts is a whole number
-    span : the largest |objective| within the variables' bounds in whole numbers; infinite where it has none, or no
-        limit. Beyond LARGEST_OBJECTIVE the cost is not in whole numbers
-    """
-
-    cost: FloatArray
+    cost: FloatArray  # (n,) to be minimised
     unit: Fraction
     constant: Fraction
     sense: int
-    whole: bool
+    whole: bool  # every value of ``cost @ x`` at a point that counts is a whole number
+    # the largest |objective| within the variables' bounds in whole numbers; infinite where it has none, or no limit.
+    # Beyond LARGEST_OBJECTIVE the cost is not in whole numbers
     span: float
 
     def outer(self, internal: float) -> float:
@@ -123,23 +117,15 @@ class Objective:
 
 @dataclass(frozen=True)
 class WholeModel:
-    """A model in whole numbers, as far as it has them.
+    """A model in whole numbers, as far as it has them."""
 
-    Attributes
-    ----------
-    arrays : the same model with its rows restated; its own objective is left as it is
-    objective : what an engine minimises
-    rows_whole : (m,) whether a row has whole numbers, and all its variables are whole; those with numbers beyond
-        LARGEST_ROW are left as they are
-    coefficient : the largest |coefficient| of rows in whole numbers
-    activity : the largest sum of |coefficient| times |value| of a row within the variables' bounds
-    """
-
-    arrays: ModelArrays
-    objective: Objective
+    arrays: ModelArrays  # the same model with its rows restated; its own objective is left as it is
+    objective: Objective  # what an engine minimises
+    # (m,) whether a row has whole numbers, and all its variables are whole; those with numbers beyond LARGEST_ROW are
+    # left as they are
     rows_whole: NDArray[np.bool_]
-    coefficient: float
-    activity: float
+    coefficient: float  # the largest |coefficient| of rows in whole numbers
+    activity: float  # the largest sum of |coefficient| times |value| of a row within the variables' bounds
 
     @property
     def continuous(self) -> str:
@@ -151,18 +137,11 @@ class WholeModel:
 
 @dataclass(frozen=True)
 class Range:
-    """The models on which an engine's word alone is believed: whole numbers, and none of them large.
+    """The models on which an engine's word alone is believed: whole numbers, and none of them large."""
 
-    Attributes
-    ----------
-    coefficient : the largest coefficient of a row, the smallest being 1
-    activity : the largest sum of |coefficients| times |values| of a row
-    objective : the largest |objective| in units of the smallest difference that two objectives can have
-    """
-
-    coefficient: float
-    activity: float
-    objective: float
+    coefficient: float  # the largest coefficient of a row, the smallest being 1
+    activity: float  # the largest sum of |coefficients| times |values| of a row
+    objective: float  # the largest |objective| in units of the smallest difference that two objectives can have
 
     def exceeded(self, model: WholeModel) -> str:
         """Why `model` is outside, or ""."""

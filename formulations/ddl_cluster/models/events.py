@@ -164,12 +164,8 @@ def build_events(instance: DdlClusterInstance) -> DeclarativeModel:
         sum_i y[j, i, p] = sum_k g[j, p, k] b / w_k
         y[j, i, p] <= b M_j (S - E before p),  sum_p y[j, i, p] = b M_j spans[j]
 
-    The all-reduce of a job on one server is empty: it begins and ends where its last task does.
-
-    Raises
-    ------
-    ModelRefused
-        More tasks or all-reduces than a tiny instance has.
+    The all-reduce of a job on one server is empty: it begins and ends where its last task does. Raises ModelRefused:
+    more tasks or all-reduces than a tiny instance has.
 
     Returns
     -------

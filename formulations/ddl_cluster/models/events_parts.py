@@ -155,22 +155,14 @@ class Parts:
 
 @dataclass(frozen=True)
 class Point:
-    """A schedule.
+    """A schedule."""
 
-    Attributes
-    ----------
-    placement : by job, its GPUs
-    start : of the compute tasks, seconds
-    admit : of the all-reduces, seconds; where a job is on one server, the end of its iteration
-    end : of the iterations, seconds
-    line : (moment, job, iteration) of the begin and of the end of every transfer, in order of time; at one moment ends
-        come first, then the empty transfers of jobs on one server
-    """
-
-    placement: tuple[tuple[Gpu, ...], ...]
-    start: dict[Compute, float]
-    admit: dict[AllReduce, float]
-    end: dict[AllReduce, float]
+    placement: tuple[tuple[Gpu, ...], ...]  # by job, its GPUs
+    start: dict[Compute, float]  # of the compute tasks, seconds
+    admit: dict[AllReduce, float]  # of the all-reduces, seconds; where a job is on one server, the end of its iteration
+    end: dict[AllReduce, float]  # of the iterations, seconds
+    # (moment, job, iteration) of the begin and of the end of every transfer, in order of time; at one moment ends come
+    # first, then the empty transfers of jobs on one server
     line: list[tuple[Fraction, int, int]]
 
 

@@ -56,12 +56,8 @@ def build_model(instance: DdlClusterInstance) -> DeclarativeModel:
     common divisor of all arrivals and durations (``solvers/engines/integers.py``): CP-SAT solves it in those.
 
     It is a restriction of the problem (``restriction=True``): its optimum is an upper bound, and its solutions
-    are schedules. The bound that goes with it is that of :func:`~.bounds.lower_bound`.
-
-    Raises
-    ------
-    ModelRefused
-        A job has no placement.
+    are schedules. The bound that goes with it is that of :func:`~.bounds.lower_bound`. Raises ModelRefused: a job has
+    no placement.
 
     Notes
     -----
@@ -73,10 +69,7 @@ def build_model(instance: DdlClusterInstance) -> DeclarativeModel:
 def model_nonzeros(instance: DdlClusterInstance) -> int:
     """Nonzeros of the model, about: three for each row.
 
-    Raises
-    ------
-    ModelRefused
-        A job has no placement.
+    Raises ModelRefused: a job has no placement.
     """
     placement = given_placement(instance, "declarative model")
     jobs = instance.jobs

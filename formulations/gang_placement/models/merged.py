@@ -56,19 +56,12 @@ class Mode(NamedTuple):
 
 @dataclass
 class Classes:
-    """Nodes and pods that are alike.
-
-    Attributes
-    ----------
-    nodes : by class, positions of its nodes
-    kinds : by shape without its count, its number
-    room : by kind and class, pods that one node holds alone
-    """
+    """Nodes and pods that are alike."""
 
     instance: GangPlacementInstance
-    nodes: list[list[int]] = field(init=False)
-    kinds: dict[Shape, int] = field(init=False, default_factory=dict)
-    room: list[list[int]] = field(init=False)
+    nodes: list[list[int]] = field(init=False)  # by class, positions of its nodes
+    kinds: dict[Shape, int] = field(init=False, default_factory=dict)  # by shape without its count, its number
+    room: list[list[int]] = field(init=False)  # by kind and class, pods that one node holds alone
 
     def __post_init__(self) -> None:
         found: dict[object, list[int]] = {}

@@ -27,17 +27,11 @@ _SAFETY = 1e-9
 
 @dataclass(frozen=True)
 class Priced:
-    """A bound on the sum of JCT.
+    """A bound on the sum of JCT."""
 
-    Attributes
-    ----------
-    value : the bound, in seconds
-    fineness : a tick is 2^-fineness seconds
-    edges, prices : (B + 1,) rising ticks, and (B,) of GPU time between them
-    """
-
-    value: float
-    fineness: int
+    value: float  # the bound, in seconds
+    fineness: int  # a tick is 2^-fineness seconds
+    # edges, prices: (B + 1,) rising ticks, and (B,) of GPU time between them
     edges: NDArray[np.int64]
     prices: Floats
 

@@ -49,18 +49,12 @@ FINEST_WEIGHT = 10**7
 
 @dataclass(frozen=True)
 class Grid:
-    """An instance with given placements in steps of 10^-digits seconds, all durations rounded down.
-
-    Attributes
-    ----------
-    placement : by job, its GPUs
-    digits : a step is 10^-digits seconds
-    max_total : an upper bound on the sum of finish - arrival, in seconds: no better schedule lies beyond the windows
-    """
+    """An instance with given placements in steps of 10^-digits seconds, all durations rounded down."""
 
     instance: DdlClusterInstance
-    placement: tuple[tuple[Gpu, ...], ...]
-    digits: int
+    placement: tuple[tuple[Gpu, ...], ...]  # by job, its GPUs
+    digits: int  # a step is 10^-digits seconds
+    # an upper bound on the sum of finish - arrival, in seconds: no better schedule lies beyond the windows
     max_total: float
 
     @classmethod

@@ -38,21 +38,15 @@ MASK = 2**48 - 1
 
 
 class WalkTables(NamedTuple):
-    """An instance as the walk sees it; time in ticks.
+    """An instance as the walk sees it; time in ticks."""
 
-    Attributes
-    ----------
-    arrival, alone, gpus, wide : by job, as in :class:`~.gangs.Gangs`
-    shared : (J, J, 2) ticks from a common start to both finishes; 0 where two jobs may not share
-    sizes : GPUs of each server
-    """
-
+    # arrival, alone, gpus, wide: by job, as in :class:`~.gangs.Gangs`
     arrival: Ints
     alone: Ints
     gpus: Ints
     wide: Ints
-    shared: Ints
-    sizes: Ints
+    shared: Ints  # (J, J, 2) ticks from a common start to both finishes; 0 where two jobs may not share
+    sizes: Ints  # GPUs of each server
 
 
 class Order(NamedTuple):
@@ -231,6 +225,8 @@ def walk(
 ) -> int:
     """Anneal from an order on: blocks change places, jobs change partners.
 
+    Returns the sum of finishes of the best.
+
     Parameters
     ----------
     best : to begin with, and the best found
@@ -238,10 +234,6 @@ def walk(
     moves : how many are tried
     heat : ticks; worse orders by so much are accepted with probability 1/e at first, by a hundredth at the end
     state : of the random numbers, changed: one entry, a seed below 2^48 to begin with
-
-    Returns
-    -------
-    The sum of finishes of the best.
     """
     _copy(best, now)
     least = present = total_of(tables, best, free)
@@ -284,29 +276,18 @@ PARTNERS = 12
 
 @dataclass(frozen=True)
 class Block:
-    """Jobs that hold their GPUs from one moment on; those wider than any server hold servers whole.
+    """Jobs that hold their GPUs from one moment on; those wider than any server hold servers whole."""
 
-    Attributes
-    ----------
-    jobs : one, or two that share all of their GPUs
-    start : ticks
-    """
-
-    jobs: tuple[int, ...]
-    start: int
+    jobs: tuple[int, ...]  # one, or two that share all of their GPUs
+    start: int  # ticks
 
 
 @dataclass(frozen=True)
 class Laid:
-    """Blocks at their earliest starts, in the order in which they were planned.
+    """Blocks at their earliest starts, in the order in which they were planned."""
 
-    Attributes
-    ----------
-    blocks : with their starts; by planned start
-    gpus, finish : by job; ticks
-    """
-
-    blocks: tuple[Block, ...]
+    blocks: tuple[Block, ...]  # with their starts; by planned start
+    # gpus, finish: by job; ticks
     gpus: tuple[tuple[Gpu, ...], ...]
     finish: tuple[int, ...]
 

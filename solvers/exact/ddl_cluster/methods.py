@@ -105,12 +105,7 @@ def solve_job_shop(instance: DdlClusterInstance, options: SolveOptions) -> Resul
 
     The restriction to what srsf-1 allows is a job shop with fixed durations, solved by CP-SAT on the same grid.
     Its optimum says nothing about a lower bound for the problem itself: the bound of the Result is the certified
-    one of any size, and ``info["restricted bound"]`` that of the job shop.
-
-    Raises
-    ------
-    ModelRefused
-        A job has no placement.
+    one of any size, and ``info["restricted bound"]`` that of the job shop. Raises ModelRefused: a job has no placement.
     """
     return _solve(instance, options, exclusive=True)
 
