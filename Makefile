@@ -6,7 +6,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 FOLDERS := formulations solvers heuristics catalogue benchmarks interface tests
 
-.PHONY: install bench test unit gate lint types sources docs clean
+.PHONY: install bench test unit lowest gate lint types sources docs clean
 
 install: $(VENV)/.installed
 
@@ -23,6 +23,15 @@ test: bench unit
 
 unit: install
 	$(BIN)/python -m pytest -n 2 --dist loadfile
+
+# The tests of engines once more, on the lowest versions that pyproject.toml lets in (install has the newest)
+LOWEST := build/lowest
+lowest: install
+	rm -rf $(LOWEST)
+	grep -oE '"(highspy|pulp|pyscipopt)>=[0-9.]+' pyproject.toml | tr -d '"' | sed 's/>=/==/' | sort -u \
+		| xargs $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --target $(LOWEST)
+	SCHEDGAP_ENGINES=lowest PYTHONPATH=$(abspath $(LOWEST)) $(BIN)/python -m pytest -n 2 --dist loadfile \
+		tests/unit/test_engines_*.py tests/unit/test_column_generation.py tests/cross/test_engines_agree.py
 
 # All answers against exhaustive searches on tiny instances: half with a fixed seed, half with a fresh one
 gate: install

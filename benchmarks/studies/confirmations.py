@@ -9,7 +9,6 @@ it took no more processor seconds than the solve did, or one.
 from __future__ import annotations
 
 import argparse
-import os
 import sys
 from collections import Counter
 from collections.abc import Iterator
@@ -19,6 +18,7 @@ import numpy as np
 
 from schedgap.benchmarks import confirming
 from schedgap.benchmarks.instances import make_instance
+from schedgap.benchmarks.studies.engines import processor_seconds
 from schedgap.benchmarks.suites.plan import plan
 from schedgap.benchmarks.text import fixed, table
 from schedgap.catalogue.problem import Problem
@@ -28,11 +28,6 @@ from schedgap.formulations.common.instance import Instance
 from schedgap.solvers.result import Deadline, Proof, SolveOptions
 
 LEVELS = [None, *reversed(Proof)]
-
-
-def processor_seconds() -> float:
-    """Of this process and of those it has waited for."""
-    return sum(os.times()[:4])
 
 
 def instances(presets: list[str], seeds: int) -> Iterator[tuple[Problem, Instance]]:

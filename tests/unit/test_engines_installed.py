@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import tomllib
-from importlib.metadata import EntryPoint
+from importlib.metadata import EntryPoint, version
 from pathlib import Path
 
 import pytest
+from packaging.requirements import Requirement
 from support.engine_models import ModelMaker
 
 from schedgap.formulations.common.errors import EngineMissing, InputError, ModelRefused
@@ -16,10 +18,39 @@ from schedgap.solvers.result import SolveOptions, Status
 
 ONE = SolveOptions(threads=1)
 ROOT = Path(__file__).resolve().parents[2]
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+
+TRIED = {
+    "highspy": ("1.12.0 1.13.1", "1.11.0 1.14.0 1.15.0 1.15.1 1.16.0"),
+    "ortools": ("9.15.6755", "9.14.6206 9.16.0"),
+    "pulp": ("3.3.0 3.3.2", "3.2.2 4.0.0"),
+    "pyscipopt": ("5.4.0 6.3.0", "5.3.0"),
+}
+"""Versions with which the tests of engines were run, the lowest and the newest among them; and some that are not let
+in: docs/upstream-reports.md says why."""
+
+
+def allowed(name: str) -> Requirement:
+    lines = [*PROJECT["dependencies"], *PROJECT["optional-dependencies"]["scip"]]
+    return next(asked for line in lines if (asked := Requirement(line)).name == name)
+
+
+@pytest.mark.parametrize("name", TRIED)
+def test_the_versions_that_are_let_in_are_those_that_were_tried(name: str) -> None:
+    asked = allowed(name).specifier
+    let_in, refused = (words.split() for words in TRIED[name])
+    assert list(asked.filter([*let_in, *refused])) == let_in
+    lowest = next(one.version for one in asked if one.operator == ">=")
+    assert let_in[0] in (lowest, f"{lowest}.0"), "the lowest version is one that was tried"
+    everywhere = [Requirement(line).specifier for line in PROJECT["optional-dependencies"]["test"] if name in line]
+    assert everywhere in ([], [asked]), "both extras ask for the same"
+    if os.environ.get("SCHEDGAP_ENGINES") == "lowest":  # make lowest
+        assert version(name) == let_in[0]
+    assert version(name) in asked
 
 
 def test_what_this_package_declares_is_installed() -> None:
-    declared = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["entry-points"][GROUP]
+    declared = PROJECT["entry-points"][GROUP]
     assert declared.items() <= {name: entry.value for name, entry in installed_engines().items()}.items(), (
         "install again: pip install -e ."
     )

@@ -249,7 +249,18 @@ def test_highs_refuses_coefficients_that_it_would_drop() -> None:
     assert engine("highs").solve(maker.model(), ONE).objective == pytest.approx(2e10)
 
 
-# --- HiGHS 1.16.0 ------------------------------------------------------------------------------------------
+# --- HiGHS from 1.14.0 on ----------------------------------------------------------------------------------
+
+
+def test_highs_row_with_one_whole_variable() -> None:
+    """1.14.0 calls 15 optimal (ERGO-Code/HiGHS#3043); 1.16.0, left alone, 8.999999, which breaks the row by 5e-7."""
+    maker = ModelMaker()
+    x, z = maker.var(0, 10, integer=False), maker.var(0, 10)
+    maker.minimise([(x, 2.0), (z, 3.0)])
+    maker.row([(x, 1.0), (z, 1.0)], ">=", 4.5)
+    answer = engine("highs").solve(maker.model(), ONE)
+    assert answer.status is Status.OPTIMAL
+    assert answer.objective == pytest.approx(9, rel=1e-9) and answer.bound is not None and answer.bound <= 9
 
 
 def test_highs_optimum_that_is_the_worse_start() -> None:
