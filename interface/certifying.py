@@ -212,7 +212,7 @@ def certify(
                 value = exact_value(problem, given, result.solution)
             elif result.status is not Status.INFEASIBLE:
                 raise Unproven(f"the method ends with status {result.status.value}")
-            found = prove(given, value, result.solution, Effort(ends), certificate, rows=rows)
+            found = prove(given, value, result.solution, Effort(ends), certificate or {}, rows=rows)
             certificate, verdict = found, check(given, found)
             reason = ""
             result = result.proven(Proof.CERTIFIED)

@@ -127,7 +127,7 @@ def _report_page(folder: Path, analysis: Analysis, meta: Mapping[str, Any]) -> s
         state=f"finished {ended}" if not analysis.unfinished else "not finished",
         unfinished=analysis.unfinished,
         headline=_headline(analysis, every),
-        answer=answer_sheet(analysis),
+        answer=answer_sheet(analysis, page=True),
         tiles=tiles,
         findings=[("Disagreements", analysis.disagreements), ("Items that failed", analysis.failures)],
         sections=sections,

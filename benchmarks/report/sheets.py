@@ -118,7 +118,7 @@ def bound_there(problem: Problem, label: str, claim: Guarantee) -> float | None:
     return evaluate(claim, case).ratio_bound
 
 
-def answer_sheet(analysis: Analysis) -> Sheet:
+def answer_sheet(analysis: Analysis, *, page: bool = False) -> Sheet:
     """The answer of a run, a row a heuristic: how far from the best it is, and whether what its paper proves holds.
 
     Of each problem the heuristics with a claim on their ratio, and a user's own; the first where there are none. The
@@ -136,7 +136,7 @@ def answer_sheet(analysis: Analysis) -> Sheet:
         compared = [block for block in blocks(runs) if block.to in ("optimum", "bound")]
         answers = []
         for name in (kept if len(kept) else named[named.method.isin(named.method.head(1))]).label:
-            cells, claim = _answer(problem, name, compared, found)
+            cells, claim = _answer(problem, name, compared, found, page)
             answers.append([problem.id, *cells])
             named_claims += [f"{claim.guarantee.id} ({claim.guarantee.method})"] if claim is not None else []
         groups = list(dict.fromkeys(tuple(row[-2:]) for row in answers))
@@ -183,7 +183,9 @@ def answer_sheet(analysis: Analysis) -> Sheet:
     return Sheet("The answer", columns, rows, notes)
 
 
-def _answer(problem: Problem, name: str, compared: list[Block], found: list[Claim]) -> tuple[list[str], Claim | None]:
+def _answer(
+    problem: Problem, name: str, compared: list[Block], found: list[Claim], page: bool
+) -> tuple[list[str], Claim | None]:
     mine = [block for block in compared if name in block.labels]
     to = "optimum" if any(block.to == "optimum" for block in mine) else "bound"
     places = [(block, block.labels.index(name)) for block in mine if block.to == to]
@@ -204,7 +206,7 @@ def _answer(problem: Problem, name: str, compared: list[Block], found: list[Clai
         "-" if holds is None else " on ".join(filter(None, (span(holds.least, holds.most), holds.applied))),
         own.ledger.words if own is not None else "-",
         worst_known(problem.id, name),
-        "-" if holds is None else significant(bound_there(problem, name, holds.guarantee)),
+        "-" if holds is None or not page else significant(bound_there(problem, name, holds.guarantee)),
         ", ".join(dict.fromkeys(batch for block, _ in places for batch in block.batches)),
         to if every.notna().any() else "-",
     ]

@@ -87,7 +87,7 @@ class DdlClusterInstance(ClusterInstance):
             if job.gpus > self.total_gpus:
                 raise ValueError(f"{where}: needs {job.gpus} GPUs, the cluster has {self.total_gpus}")
             if job.memory > self.gpu_memory:
-                raise ValueError(f"{where}: needs {job.memory:g} MB on each GPU, a GPU has {self.gpu_memory:g}")
+                raise ValueError(f"{where}: needs {job.memory:.12g} MB on each GPU, a GPU has {self.gpu_memory:.12g}")
             if job.placement is not None:
                 if len(job.placement) != job.gpus:
                     raise ValueError(f"{where}.placement: {len(job.placement)} GPUs given, needs {job.gpus}")

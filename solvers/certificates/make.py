@@ -6,6 +6,7 @@ import importlib
 import json
 import pkgutil
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from fractions import Fraction
 from types import ModuleType
@@ -69,7 +70,7 @@ def prove(
     value: Fraction | None,
     solution: Solution | None,
     effort: Effort = ANY_EFFORT,  # when to give up
-    bound: Certificate | None = None,  # the certificate of a bound, where it is known
+    bound: Certificate | None = None,  # the certificate of a bound, {} where none was found; sought where None
     *,
     rows: bool = False,  # only in a form that :mod:`~schedgap.solvers.certificates.vipr` can write
 ) -> Certificate:
@@ -81,13 +82,13 @@ def prove(
 
     given = plain(instance)
     if value is not None and (not rows or vipr.says_bounds(given["problem"])):
-        try:
-            found = prove_bound(instance) if bound is None else bound
-            verdict = checker.check(given, checker.parse(json.dumps(found)))
+        if bound is None:
+            with suppress(Unproven):
+                bound = prove_bound(instance)
+        if bound:
+            verdict = checker.check(given, checker.parse(json.dumps(bound)))
             if verdict.bound is not None and verdict.sense * (verdict.bound - value) >= 0:
-                return found
-        except Unproven:
-            pass
+                return bound
     way = getattr(maker_of(given["problem"]), "way", None)
     form, options, grow = ("rows", {}, by_branching) if way is None else way(instance, given, value)
     if rows and (why := vipr.NO_ROWS.get(form)):

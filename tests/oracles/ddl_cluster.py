@@ -1,8 +1,8 @@
 """The optimum of tiny ddl-cluster instances by enumeration: every order of events, a linear program for each.
 
 Independent of the grid model: time is continuous, levels of contention follow from the order of the begins and ends
-of the transfers. Memory is not modelled: instances must have plenty. Programs are solved in floats first; those that
-come near the best one are solved again in rational numbers, so that near ties are told apart.
+of the transfers, and of jobs that do not fit a GPU together one ends before another begins. Programs are solved in
+floats first; those that come near the best one are solved again in rational numbers, so that near ties are told apart.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import time
 from collections.abc import Iterator
 from fractions import Fraction
 from functools import lru_cache
-from itertools import combinations, product
+from itertools import combinations, permutations, product
 from typing import Any
 
 import highspy
@@ -86,14 +86,28 @@ def orders(instance: DdlClusterInstance) -> int:
     total = _count([2 * jobs[j].iterations for j in spanning])
     for _, here in shared:
         total *= _count([2 * jobs[j].iterations for j in here])
-    return total
+    return total * sum(1 for _ in separations(instance))
+
+
+def separations(instance: DdlClusterInstance) -> Iterator[tuple[tuple[int, int], ...]]:
+    """Every way to keep memory: of each set of jobs that does not fit a GPU, (one that ends, one that begins then).
+
+    Enough for sets of which every part fits: spans of time that all overlap in pairs have a moment in common.
+    """
+    room = exact(instance.gpu_memory) * (1 + Fraction(1, 10**9))
+    sets = {
+        part for _, here in parts_of(instance)[1] for n in range(2, len(here) + 1) for part in combinations(here, n)
+    }
+    crowds = [part for part in sorted(sets) if sum(exact(instance.jobs[j].memory) for j in part) > room]
+    least = [part for part in crowds if not any(set(other) < set(part) for other in crowds)]
+    return product(*(permutations(part, 2) for part in least))
 
 
 def solve_brute_force(instance: DdlClusterInstance, options: SolveOptions) -> Result:
     """The search as an exact method, for the suite ``cross``; "unknown" where there are too many orders."""
     del options
     began = time.monotonic()
-    if instance.gpu_memory < sum(job.memory for job in instance.jobs) or orders(instance) > MOST_ORDERS:
+    if orders(instance) > MOST_ORDERS:
         return Result(Status.UNKNOWN, termination=Termination.TOO_LARGE)
     value = optimum(instance)
     seconds = time.monotonic() - began
@@ -115,8 +129,11 @@ def exact_optimum(instance: DdlClusterInstance, *, exclusive: bool = False) -> F
         levels = levels_of(instance, events, spanning, servers)
         if exclusive and any(k > 1 for active in levels for k in active.values()):
             continue
-        for chosen in product(*gpu_orders):
+        for chosen, apart in product(product(*gpu_orders), separations(instance)):
             rows = rows_of(instance, events, levels, list(zip(shared, chosen, strict=True)), spanning, exclusive)
+            for ended, begun in apart:
+                for gpu in instance.given[begun] or ():
+                    rows.append(({("finish", ended): Fraction(1), ("c", begun, 0, 0, gpu): Fraction(-1)}, ZERO))
             programs.append((_in_floats(rows), rows))
     least = min(value for value, _ in programs)
     exactly = [_exactly(rows) for value, rows in programs if value <= least * (1 + NEAR)]

@@ -15,7 +15,7 @@ from schedgap.solvers.exact.gpu_sharing.bound import lower_bound
 from schedgap.solvers.exact.gpu_sharing.cp import solve_cp
 from schedgap.solvers.result import Deadline, SolveOptions, Status
 
-PROBLEMS = ["rar-ddls", "hadar", "gpu-sharing", "comm-contention", "ddl-cluster", "g-vne", "ddljs"]
+PROBLEMS = ["rar-ddls", "hadar", "gpu-sharing", "comm-contention", "ddl-cluster", "g-vne", "ddljs", "gang-placement"]
 OF_THEIR_OWN = {
     "p2": "linear programs of two problems",
     "job-pair": "two jobs",
@@ -34,6 +34,7 @@ METHODS = [
 ]
 TINY = {
     "ddl-cluster cp": "its jobs have placements there only",
+    "gang-placement staged": "its other presets take seconds",
     "rar-ddls schedule-set": "a model of tiny instances",
     "rar-ddls theta": "an engine, and a limit of work is looked at between its models",
 }

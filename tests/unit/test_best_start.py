@@ -63,7 +63,9 @@ class Machine:
         return run
 
 
-def improved(machine: Machine, heuristics: list[Any], limit: float | None = LIMIT) -> float | None:
+def improved(
+    machine: Machine, heuristics: list[Any], limit: float | None = LIMIT, bound: float | None = None
+) -> float | None:
     """The objective that an exact method starts from."""
 
     def check(_: Instance, solution: Solution) -> CheckReport:
@@ -71,9 +73,12 @@ def improved(machine: Machine, heuristics: list[Any], limit: float | None = LIMI
 
     def exact(_: Instance, options: SolveOptions) -> Result:
         value = None if options.start is None else options.start["value"]
+        machine.turns.append("exact")
         return Result(Status.UNKNOWN, objective=value, termination=Termination.TIME_LIMIT)
 
-    method = best_start.from_best(lambda: heuristics, check, MINIMISE, exact, share=best_start.SHARE_OF_PROOF)
+    method = best_start.from_best(
+        lambda: heuristics, check, MINIMISE, exact, share=best_start.SHARE_OF_PROOF, bound=lambda _: bound
+    )
     instance = make_instance(find_problem("rar-ddls"), "tiny", 0, {})
     deadline = Deadline(None if limit is None else machine.now + limit)
     return method(instance, SolveOptions(deadline=deadline)).objective
@@ -99,7 +104,16 @@ def test_one_that_others_left_no_time_has_its_turn(monkeypatch: pytest.MonkeyPat
 def test_one_that_had_the_processor_does_not_begin_again(monkeypatch: pytest.MonkeyPatch) -> None:
     machine = Machine(monkeypatch, 1.0)
     assert improved(machine, [machine.heuristic("large", 1.0, 60.0), machine.heuristic("quick", 2.0, 0.1)]) == 2.0
-    assert machine.turns == ["large", "quick"]
+    assert machine.turns == ["large", "quick", "exact"]
+
+
+@pytest.mark.parametrize("share", [1.0, 0.2])
+def test_nothing_else_runs_where_a_heuristic_meets_the_bound(monkeypatch: pytest.MonkeyPatch, share: float) -> None:
+    """The 6,203 jobs of openb: fifo has the optimum in 0.4 s, and building the exact model took all of the limit."""
+    machine = Machine(monkeypatch, share)
+    fifo, slow = machine.heuristic("fifo", 3085.61, 0.4), machine.heuristic("slow", 3085.61, 60.0)
+    assert improved(machine, [fifo, slow], bound=3085.61) == 3085.61
+    assert machine.turns == ["fifo"]
 
 
 def test_without_a_limit_nobody_begins_again(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -110,4 +124,4 @@ def test_without_a_limit_nobody_begins_again(monkeypatch: pytest.MonkeyPatch) ->
         machine.turns.append("finds nothing")
 
     assert improved(machine, [finds_nothing], limit=None) is None
-    assert machine.turns == ["finds nothing"]
+    assert machine.turns == ["finds nothing", "exact"]

@@ -660,3 +660,15 @@ def test_a_result_is_certified_without_solving_again(monkeypatch: pytest.MonkeyP
         schedgap.certify(instance, replace(result, solution=early))
     with pytest.raises(schedgap.InputError, match="outside the model"):
         schedgap.certify(instance, replace(result, info={"outside_model": True}))
+
+
+def test_a_bound_that_is_not_there_is_asked_for_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[str] = []
+
+    def none(instance: Any) -> None:
+        asked.append(instance.name)
+        raise Unproven("no prices")
+
+    monkeypatch.setattr("schedgap.solvers.certificates.bounds.prove_bound", none)
+    assert schedgap.certify(schedgap.generate("rar-ddls", "tiny", seed=1)).optimal
+    assert len(asked) == 1

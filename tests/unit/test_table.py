@@ -20,7 +20,7 @@ from schedgap.benchmarks.report.export import exported
 from schedgap.benchmarks.report.figures import _line_colour, places_of, profile_figures, ratio_figure
 from schedgap.benchmarks.report.sheet import Column, Marked, Sheet
 from schedgap.benchmarks.report.sheets import answer_sheet, claim_sheets, metrics_sheet, ratio_sheets
-from schedgap.benchmarks.report.table import run_text
+from schedgap.benchmarks.report.table import answer_text, run_text
 from schedgap.benchmarks.text import fixed, nearest, number, percent, refuting, seconds, significant, table
 from schedgap.catalogue.problem import Problem
 from schedgap.solvers.result import Result, Status
@@ -402,3 +402,12 @@ def test_a_refutation_is_seen_in_its_numbers(left: float, right: float, shown: s
     assert refuting(left, right) == shown
     assert nearest(left / right if right else math.inf, True) == quotient
     assert nearest(1.0, False) == "1.000" and nearest(None, True) == "-"
+
+
+def test_a_text_answer_runs_no_heuristic(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is proven on the worst instance ever found stands on the page alone, and takes a run."""
+    asked: list[str] = []
+    monkeypatch.setattr("schedgap.benchmarks.report.sheets.bound_there", lambda _, name, __: asked.append(name) or 1.75)
+    analysis = analyse(_rows(), folder, [_problem()])
+    assert "1.750" not in answer_text(analysis) and asked == []
+    assert "1.750" in answer_sheet(analysis, page=True).rows[0] and asked == ["list"]
