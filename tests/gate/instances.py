@@ -360,7 +360,7 @@ def transfers(draw: Draw) -> Data:
 
 
 def cluster(draw: Draw) -> Data:
-    """Given placements that meet on servers and GPUs, short and long messages, memory that all jobs together fill."""
+    """Given placements that meet on servers and GPUs, short and long messages, memory for all jobs or all but one."""
     jobs, servers = draw.choice((2, 2, 3)), draw.choice((2, 2, 3))
     everywhere = [(f"s{s}", g) for s in range(servers) for g in range(2)]
     parts: list[Data] = []
@@ -383,7 +383,7 @@ def cluster(draw: Draw) -> Data:
         )
     return {
         "problem": "ddl-cluster",
-        "gpu_memory": round(0.1 * jobs, 10),
+        "gpu_memory": round(0.1 * draw.choice((jobs, jobs, jobs - 1)), 10),
         "servers": [{"id": f"s{s}", "gpus": 2} for s in range(servers)],
         "link": {
             "latency": draw.choice((0.0, 0.0, 0.3)),
