@@ -162,9 +162,16 @@ class BranchAndPrice(ABC, Generic[Rules, Item, Prices]):
         """Make a choice the incumbent where it is the best so far."""
         if choice.missing or (self.incumbent is not None and not choice.better_than(self.incumbent)):
             return
+        if not self.fits_exactly(choice):
+            return
         self.incumbent = choice
         if self.best.improves(choice.worth):
             self.best.accept(self.solution_of(choice.items), choice.worth)
+
+    def fits_exactly(self, choice: Choice[Item]) -> bool:
+        """Whether a choice that fits in floats does so in the checker's numbers."""
+        del choice
+        return True
 
     def threshold(self) -> float:
         """What a bound has to exceed for its node to be worth a look."""

@@ -16,13 +16,13 @@ from schedgap.formulations.common.check import CheckReport
 from schedgap.formulations.common.declarative import DeclarativeModel
 from schedgap.formulations.common.errors import Disagreement, EngineMissing, InputError, ModelRefused
 from schedgap.formulations.common.instance import Solution
-from schedgap.formulations.common.numbers import CHECK_TOLERANCE, RELATIVE_TOLERANCE, agrees, exact, gap
+from schedgap.formulations.common.numbers import CHECK_TOLERANCE, RELATIVE_TOLERANCE, agrees, exact
 from schedgap.solvers.budget import too_large
 from schedgap.solvers.engines import engine
 from schedgap.solvers.engines.answer import Engine, EngineAnswer, rounded_bound
 from schedgap.solvers.engines.arrays import INTEGRALITY_TOLERANCE, model_arrays, rows_of
 from schedgap.solvers.engines.integers import exact_decimal, slackened
-from schedgap.solvers.engines.whole import BOUND_TOLERANCE, exact_bound, whole_model
+from schedgap.solvers.engines.whole import BOUND_TOLERANCE, exact_bound, nothing_better, whole_model
 from schedgap.solvers.incumbent import Incumbent, contradicts
 from schedgap.solvers.result import Proof, Result, SolveOptions, Status, Termination
 
@@ -419,8 +419,8 @@ def _second_opinion(
 ) -> tuple[Status | None, Termination]:
     """What an engine of another make says of an answer that its engine cannot prove alone.
 
-    What it proves is kept; where both are in doubt, they must agree. Returns (status that was proven without a
-    solution, why the engine stopped).
+    What it proves is kept; where both are in doubt, they must agree, and an exact tree tells what they cannot. Returns
+    (status that was proven without a solution, why the engine stopped).
 
     Parameters
     ----------
@@ -441,20 +441,17 @@ def _second_opinion(
         if not second.doubt:
             search.info["proof"] = Proof.AGREED if same_value or without else Proof.CLAIMED
             return _without_solution(search, second), termination
-        if same_value and second.claimed and not _too_near_to_tell(search.best.in_own(search.best.bound), first):
-            search.info["proof"] = Proof.AGREED
-            search.tighten(first)
+        if same_value and second.claimed and first is not None:  # to their tolerance of 1e-6; a tree shows the rest
+            if nothing_better(whole_model(model_arrays(search.model)), first, options.deadline):
+                search.info["proof"] = Proof.AGREED
+                search.tighten(first)
+            else:
+                search.info["reason"] = f"{name} finds the same; that nothing better lies within 1e-6 is not shown"
         elif without and search.best.solution is None:
             search.info["proof"] = Proof.AGREED
             return second.status, termination
         return None, termination
     return None, Termination.FINISHED
-
-
-def _too_near_to_tell(bound: float | None, objective: float | None) -> bool:
-    """Whether something better may lie between an exact bound and the objective that engines' tolerances would hide."""
-    distance = gap(objective, bound)
-    return distance is not None and RELATIVE_TOLERANCE < distance <= BOUND_TOLERANCE
 
 
 def _scored(search: ModelSearch, answer: EngineAnswer) -> float | None:
@@ -510,7 +507,7 @@ def _result(
             termination = Termination.FINISHED
         if termination is Termination.PROVEN or (termination is Termination.GAP_LIMIT and not relative_gap):
             termination = Termination.FINISHED  # the engine's proof was of a point that the checker scores worse
-            search.info["reason"] = "what is left between value and bound is the rounding of the model's numbers"
+            search.info.setdefault("reason", "what is left between value and bound is the model's rounded numbers")
     if search.cuts:
         search.info["cut off"] = search.cuts
     return Result(

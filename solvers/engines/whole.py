@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from schedgap.formulations.common.errors import EngineMissing
+from schedgap.formulations.common.numbers import CHECK_TOLERANCE
 from schedgap.solvers.engines.arrays import FloatArray, ModelArrays, least_whole, most_whole
 from schedgap.solvers.engines.integers import LARGEST_EXACT, exact_decimal, slackened, whole_numbers
 from schedgap.solvers.result import Deadline, SolveOptions
@@ -18,6 +19,8 @@ from schedgap.solvers.result import Deadline, SolveOptions
 
 GRID = 2**40
 """Duals are rounded to multiples of 1 / GRID, so that sums of products stay short."""
+LEAVES = 500
+"""Of a tree of linear programs that has to show what engines in floating point agree on."""
 
 
 def exact_bound(model: WholeModel, deadline: Deadline) -> float | None:
@@ -44,6 +47,35 @@ def exact_bound(model: WholeModel, deadline: Deadline) -> float | None:
     if goal.sense * (Fraction(bound) - value) > 0:  # rounded to the wrong side
         bound = math.nextafter(bound, -goal.sense * math.inf)
     return bound
+
+
+def nothing_better(model: WholeModel, value: float, deadline: Deadline) -> bool:
+    """Whether no point is better than `value` by more than 1e-9 of it: a tree of such bounds, as certificates have.
+
+    False, too, where the tree has more than LEAVES, or a variable has no limit.
+    """
+    from schedgap.solvers.certificates.linear import Model
+    from schedgap.solvers.certificates.tree import Tree, Unproven
+
+    arrays, goal = model.arrays, model.objective
+    if not np.isfinite([arrays.lower, arrays.upper]).all():
+        return False
+    exactly = [list(map(exact_decimal, part.tolist())) for part in (arrays.lower, arrays.upper, goal.cost)]
+    rows = Model()
+    names = [rows.var(str(j), *numbers, bool(arrays.whole[j])) for j, numbers in enumerate(zip(*exactly, strict=True))]
+    for i, row in enumerate(arrays.names):
+        places = range(int(arrays.starts[i]), int(arrays.starts[i + 1]))
+        terms = [(names[arrays.indices[k]], exact_decimal(float(arrays.coefficients[k]))) for k in places]
+        for sense, level in ((">=", float(arrays.row_lower[i])), ("<=", float(arrays.row_upper[i]))):
+            if math.isfinite(level):
+                rows.row(f"{row} {sense}", terms, sense, exact_decimal(level))
+    off = CHECK_TOLERANCE * abs(Fraction(value))
+    target = (goal.sense * (Fraction(value) - goal.constant) - off) / goal.unit
+    try:
+        Tree(rows.finished(), target, deadline, LEAVES).grow()
+    except Unproven:
+        return False
+    return True
 
 
 def evaluated(model: WholeModel, duals: FloatArray) -> Fraction | None:

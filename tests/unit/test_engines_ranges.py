@@ -168,7 +168,8 @@ BEST = {"x0": 0.0, "x1": 1.0, "x2": 1.0}
     [
         ((X, 3.0), "real", None, Status.OPTIMAL, 3.5, "claimed"),  # the exact engine corrects it
         ((BEST, 3.5), (BEST, 3.5), None, Status.OPTIMAL, 3.5, "agreed"),
-        ((X, 3.0), None, (X, 3.0), Status.OPTIMAL, 3.0, "agreed"),  # two in doubt that agree: what `agreed` means
+        ((BEST, 3.5), None, (BEST, 3.5), Status.OPTIMAL, 3.5, "agreed"),
+        ((X, 3.0), None, (X, 3.0), Status.FEASIBLE, 3.0, None),  # two in doubt agree on what is wrong
         ((X, 3.0), None, (BEST, 3.5), Status.FEASIBLE, 3.5, None),
         ((X, 3.0), None, None, Status.FEASIBLE, 3.0, None),
     ],
@@ -184,6 +185,43 @@ def test_outside_its_range_an_engine_needs_another(
     result = solve_declarative(lambda: model, "highs", ONE, checker_of(model))
     assert (result.status, result.objective, result.info.get("proof")) == (status, objective, proof)
     assert result.bound is not None and result.bound >= objective
+
+
+def near_tie(most: float | None) -> DeclarativeModel:
+    """min z over one of two choices, of which the second is better by 4e-8; the relaxation is worth half of that."""
+    maker = ModelMaker()
+    first, second, z = maker.var(0, 1), maker.var(0, 1), maker.var(0, most, integer=False)
+    maker.minimise([(z, 1.0)])
+    maker.row([(first, 1.0), (second, 1.0)], "==", 1)
+    maker.row([(z, 1.0), (first, -1.0)], ">=", 0)
+    maker.row([(z, 1.0), (second, -(1 - 4e-8))], ">=", 0)
+    return maker.model()
+
+
+FIRST = {"x0": 1.0, "x1": 0.0, "x2": 1.0}
+SECOND = {"x0": 0.0, "x1": 1.0, "x2": 1 - 4e-8}
+
+
+@pytest.mark.parametrize(
+    ("values", "most", "status", "proof"),
+    [
+        (FIRST, 10.0, Status.FEASIBLE, None),
+        (SECOND, 10.0, Status.OPTIMAL, "agreed"),
+        (SECOND, None, Status.FEASIBLE, None),  # no tree without limits
+    ],
+)
+def test_what_two_engines_in_doubt_agree_on_is_shown_exactly(
+    monkeypatch: pytest.MonkeyPatch, values: dict[str, float], most: float | None, status: Status, proof: str
+) -> None:
+    """Both overlook what is better by less than their tolerance, and no exact bound is near."""
+    engines = {name: Told(name, values, values["x2"], "floats") for name in ("highs", "cbc")}
+    engines["cpsat"] = Told("cpsat", None, None, "")
+    monkeypatch.setattr(declarative, "engine", engines.__getitem__)
+    model = near_tie(most)
+    result = solve_declarative(lambda: model, "highs", ONE, checker_of(model))
+    assert (result.status, result.info.get("proof")) == (status, proof)
+    assert result.bound is None or result.bound <= (1 - 4e-8) * (1 + 1e-12)
+    assert ("within 1e-6 is not shown" in result.info.get("reason", "")) == (proof is None)
 
 
 def test_the_exact_bound_stands_where_the_time_is_over(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -34,7 +34,7 @@ from schedgap.solvers.result import Deadline, SolveOptions
 Floats = NDArray[np.float64]
 
 SLACK = 1e-12
-"""Rounding of sums that is no overuse; row limits carry the checker's tolerance already."""
+"""Rounding of sums; row limits carry the checker's tolerance already."""
 COOLING = 0.02
 """First temperature of the search over the mean worth of a job."""
 
@@ -459,6 +459,11 @@ class RingSearch(BranchAndPrice[Rules, Column, Floats]):
         """The column without its entries in rules' rows."""
         keep = column.rows < len(self.subproblem.rows)
         return column if keep.all() else replace(column, rows=column.rows[keep], values=column.values[keep])
+
+    def fits_exactly(self, choice: Choice[Column]) -> bool:
+        """Asked of the checker where a sum in floats meets its limit but for rounding."""
+        clear = choice.load <= self.rings.limit * (1 - SLACK)
+        return bool(np.all(clear)) or self.check(self.solution_of(choice.items)).feasible
 
     def prices(self, duals: Floats) -> Floats:
         """Of the capacities and cuts."""
