@@ -441,7 +441,7 @@ def _second_opinion(
         if not second.doubt:
             search.info["proof"] = Proof.AGREED if same_value or without else Proof.CLAIMED
             return _without_solution(search, second), termination
-        if same_value and second.claimed and first is not None:  # to their tolerance of 1e-6; a tree shows the rest
+        if same_value and second.claimed and first is not None:  # to 1e-6; a tree shows the rest
             if nothing_better(whole_model(model_arrays(search.model)), first, options.deadline):
                 search.info["proof"] = Proof.AGREED
                 search.tighten(first)

@@ -20,7 +20,7 @@ from schedgap.solvers.result import Deadline, SolveOptions
 GRID = 2**40
 """Duals are rounded to multiples of 1 / GRID, so that sums of products stay short."""
 LEAVES = 500
-"""Of a tree of linear programs that has to show what engines in floating point agree on."""
+"""Of a tree that has to show what engines in floating point agree on."""
 
 
 def exact_bound(model: WholeModel, deadline: Deadline) -> float | None:
@@ -52,7 +52,7 @@ def exact_bound(model: WholeModel, deadline: Deadline) -> float | None:
 def nothing_better(model: WholeModel, value: float, deadline: Deadline) -> bool:
     """Whether no point is better than `value` by more than 1e-9 of it: a tree of such bounds, as certificates have.
 
-    False, too, where the tree has more than LEAVES, or a variable has no limit.
+    False where the tree has more than LEAVES, or a variable no limit.
     """
     from schedgap.solvers.certificates.linear import Model
     from schedgap.solvers.certificates.tree import Tree, Unproven
@@ -60,9 +60,9 @@ def nothing_better(model: WholeModel, value: float, deadline: Deadline) -> bool:
     arrays, goal = model.arrays, model.objective
     if not np.isfinite([arrays.lower, arrays.upper]).all():
         return False
-    exactly = [list(map(exact_decimal, part.tolist())) for part in (arrays.lower, arrays.upper, goal.cost)]
-    rows = Model()
-    names = [rows.var(str(j), *numbers, bool(arrays.whole[j])) for j, numbers in enumerate(zip(*exactly, strict=True))]
+    lows, highs, costs = (list(map(exact_decimal, part.tolist())) for part in (arrays.lower, arrays.upper, goal.cost))
+    rows, whole = Model(), arrays.whole.tolist()
+    names = [rows.var(str(j), low, highs[j], costs[j], whole[j]) for j, low in enumerate(lows)]
     for i, row in enumerate(arrays.names):
         places = range(int(arrays.starts[i]), int(arrays.starts[i + 1]))
         terms = [(names[arrays.indices[k]], exact_decimal(float(arrays.coefficients[k]))) for k in places]
