@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +15,9 @@ from schedgap.formulations.common.numbers import CHECK_TOLERANCE
 from schedgap.solvers.engines.arrays import FloatArray, ModelArrays, least_whole, most_whole
 from schedgap.solvers.engines.integers import LARGEST_EXACT, exact_decimal, slackened, whole_numbers
 from schedgap.solvers.result import Deadline, SolveOptions
+
+if TYPE_CHECKING:
+    from schedgap.solvers.certificates.linear import Model
 
 # A bound on a model that nobody has to believe: the linear relaxation's duals, evaluated in exact arithmetic.
 
@@ -54,28 +58,39 @@ def nothing_better(model: WholeModel, value: float, deadline: Deadline) -> bool:
 
     False where the tree has more than LEAVES, or a variable no limit.
     """
-    from schedgap.solvers.certificates.linear import Model
     from schedgap.solvers.certificates.tree import Tree, Unproven
 
-    arrays, goal = model.arrays, model.objective
-    if not np.isfinite([arrays.lower, arrays.upper]).all():
+    goal = model.objective
+    if not np.isfinite([model.arrays.lower, model.arrays.upper]).all():
         return False
-    lows, highs, costs = (list(map(exact_decimal, part.tolist())) for part in (arrays.lower, arrays.upper, goal.cost))
-    rows, whole = Model(), arrays.whole.tolist()
-    names = [rows.var(str(j), low, highs[j], costs[j], whole[j]) for j, low in enumerate(lows)]
-    for i, row in enumerate(arrays.names):
-        places = range(int(arrays.starts[i]), int(arrays.starts[i + 1]))
-        terms = [(names[arrays.indices[k]], exact_decimal(float(arrays.coefficients[k]))) for k in places]
-        for sense, level in ((">=", float(arrays.row_lower[i])), ("<=", float(arrays.row_upper[i]))):
-            if math.isfinite(level):
-                rows.row(f"{row} {sense}", terms, sense, exact_decimal(level))
     off = CHECK_TOLERANCE * abs(Fraction(value))
     target = (goal.sense * (Fraction(value) - goal.constant) - off) / goal.unit
     try:
-        Tree(rows.finished(), target, deadline, LEAVES).grow()
+        Tree(_in_fractions(model), target, deadline, LEAVES).grow()
     except Unproven:
         return False
     return True
+
+
+def _in_fractions(model: WholeModel) -> Model:
+    """The same rows as those of a certificate."""
+    from schedgap.solvers.certificates.linear import Model
+
+    arrays, rows = model.arrays, Model()
+    lows, highs, costs = map(_fractions, (arrays.lower, arrays.upper, model.objective.cost))
+    names = list(map(rows.var, map(str, range(len(lows))), lows, highs, costs, arrays.whole.tolist()))
+    starts, coefficients = arrays.starts.tolist(), _fractions(arrays.coefficients)
+    for i, name in enumerate(arrays.names):
+        places = range(starts[i], starts[i + 1])
+        terms = [(names[arrays.indices[k]], coefficients[k]) for k in places]
+        for sense, levels in ((">=", arrays.row_lower), ("<=", arrays.row_upper)):
+            if math.isfinite(levels[i]):
+                rows.row(f"{name} {sense}", terms, sense, exact_decimal(float(levels[i])))
+    return rows.finished()
+
+
+def _fractions(values: FloatArray) -> list[Fraction]:
+    return list(map(exact_decimal, values.tolist()))
 
 
 def evaluated(model: WholeModel, duals: FloatArray) -> Fraction | None:
