@@ -62,9 +62,13 @@ def run(given: argparse.Namespace) -> None:
     with Path(given.out).open("w", encoding="utf-8") as file:
         for preset in given.presets.split(","):
             for name in given.problems.split(",") if given.problems else all_problems():
+                problem = find_problem(name)
                 for seed in map(int, given.seeds.split(",")):
-                    problem = find_problem(name)
-                    instance = make_instance(problem, preset, seed)
+                    try:
+                        instance = make_instance(problem, preset, seed)
+                    except InputError as missing:  # not every problem has every preset
+                        print(missing, file=sys.stderr)
+                        break
                     for by in chosen:
                         line: dict[str, Json] = {"instance": f"{name} {preset} {seed}"}
                         try:
