@@ -6,7 +6,7 @@ import hashlib
 import os
 import sys
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar
@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 import numba
 from numba.core.dispatcher import Dispatcher
 from numba.core.options import DefaultOptions
+from numba.extending import register_jitable
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -135,3 +136,16 @@ def njit_inline(function: Function) -> Function:
     result: Function = numba.njit(forceinline=True, **_NO_COUNTING)(function)
     _called_files(function)
     return result
+
+
+def njit_with(function: Function, helpers: Mapping[Callable[..., Any], bool]) -> Function:
+    """As :func:`njit_kernel`, for a function that the interpreter runs, too, as it does the helpers that it calls.
+
+    Parameters
+    ----------
+    helpers : functions, and whether each is to be written into its callers
+    """
+    for helper, inline in helpers.items():
+        register_jitable(forceinline=inline, **_NO_COUNTING)(helper)
+        _called_files(function).add(helper.__code__.co_filename)
+    return njit_kernel(function)

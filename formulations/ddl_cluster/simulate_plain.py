@@ -1,6 +1,7 @@
-"""The meaning of ddl-cluster: a plain reference simulator, one event after another.
+"""The meaning of ddl-cluster, and the simulator that the checker replays a policy with.
 
-It is the definition that the checker replays and that any faster simulator must reproduce tick by tick. Time is
+What is written here is the definition that any simulator must reproduce tick by tick; :mod:`.replay` is the checker's,
+and `tests/oracles/ddl_cluster_events.py` the plain form, which goes through every event of every job. Time is
 counted in ticks (see :class:`~schedgap.formulations.ddl_cluster.clock.Clock`), so there are no tolerances.
 
 A job's life. It enters the queue at its arrival, or later where a schedule holds it back until its release ("arrives"
@@ -48,6 +49,7 @@ The simulation ends when every job has finished.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -60,9 +62,10 @@ from numpy.typing import NDArray
 
 from schedgap.formulations.common.instance import Solution
 from schedgap.formulations.common.numbers import exact
-from schedgap.formulations.ddl_cluster.clock import Clock, clock_of
+from schedgap.formulations.ddl_cluster import replay as events
+from schedgap.formulations.ddl_cluster import replay_components as tables
+from schedgap.formulations.ddl_cluster.clock import MEMORY_CAPACITY, Clock, clock_of
 from schedgap.formulations.ddl_cluster.instance import DdlClusterInstance, Gpu
-from schedgap.formulations.ddl_cluster.plain_events import run_events
 
 POLICIES: Mapping[str, tuple[int, bool]] = {
     "srsf-1": (1, False),
@@ -110,12 +113,16 @@ class Run:
     finish : by job, seconds
     finish_ticks, placed_ticks : by job
     log : every task's times, where asked for
+    skipped : cycles that were passed over
+    moments : ticks at which something happened, those passed over left out; both None where nothing was simulated
     """
 
     finish: tuple[float, ...]
     finish_ticks: tuple[int, ...]
     placed_ticks: tuple[int, ...]
     log: Log | None
+    skipped: int | None = None
+    moments: int | None = None
 
 
 def task_count(instance: DdlClusterInstance) -> int:
@@ -132,6 +139,7 @@ def simulate_plain(
     record: bool = False,
     interpreted: bool | None = None,
     digits: int | None = None,
+    skips: bool = True,
 ) -> Run:
     """Run every job on its GPUs under a policy, as defined at the head of this module.
 
@@ -144,6 +152,7 @@ def simulate_plain(
     interpreted : run the interpreter, or machine code compiled from the same function; by the number of tasks
         where not given
     digits : ticks are of 10^-digits seconds; those of the instance's own clock where not given
+    skips : pass over whole cycles where states recur; without it, and with `record`, every event is gone through
 
     Returns
     -------
@@ -151,60 +160,104 @@ def simulate_plain(
 
     Notes
     -----
-    O(E (J + G + W L)) for E events, J jobs, G GPUs, W waiting all-reduces and L servers per job.
+    O(E (log J + w + C L)) for E events that are gone through, J jobs, w workers on the GPUs of the job concerned and,
+    where it is an all-reduce's, C jobs of its component, L servers a job.
     """
     limit, adaptive = POLICIES[policy]
     clock = clock_of(instance, digits)
     jobs = instance.jobs
     count = len(jobs)
     workers = [(j, instance.first_gpu[s] + g) for j, gpus in enumerate(placement) for s, g in gpus]
-    on_gpu: list[list[int]] = [[] for _ in range(instance.total_gpus)]
-    for worker, (_, gpu) in enumerate(workers):
-        on_gpu[gpu].append(worker)
-    servers = [sorted({s for s, _ in gpus}) for gpus in placement]
+    first_worker = _bases(job.gpus for job in jobs)
+    places: list[int] = []
+    first_place, first_server = [0], []
+    for j, gpus in enumerate(placement):
+        servers = {s for s, _ in gpus}
+        places += [gpu for _, gpu in workers[first_worker[j] : first_worker[j + 1]]]
+        first_server.append(len(places))
+        places += [instance.total_gpus + s for s in sorted(servers) if len(servers) > 1]
+        first_place.append(len(places))
+    there = Counter(places)
+    rows = _bases(there[p] for p in range(instance.total_gpus + len(instance.servers)))
     task_base = _bases(2 * job.gpus * job.iterations for job in jobs)
     message_base = _bases(job.iterations for job in jobs)
     sizes = (task_base[-1], message_base[-1]) if record else (0, 0)
-    inputs: list[list[Any]] = [
-        [max(tick, held) for tick, held in zip(clock.arrival, _ticks(instance, release or {}, clock), strict=True)],
-        [job.iterations for job in jobs],
-        list(clock.forward),
-        list(clock.backward),
-        list(clock.solo),
-        list(clock.transfer),
-        list(clock.memory),
-        _bases(job.gpus for job in jobs),
-        [j for j, _ in workers],
-        [gpu for _, gpu in workers],
-        _bases(len(row) for row in on_gpu),
-        [worker for row in on_gpu for worker in row],
-        _bases(len(row) for row in servers),
-        [s for row in servers for s in row],
-        list(clock.slowdown),
-        task_base,
-        message_base,
-    ]
     if interpreted is None:
         interpreted = task_base[-1] <= INTERPRETED_TASKS
-    finish: Any = np.full(count, -1, dtype=np.int64)
-    placed: Any = np.full(count, -1, dtype=np.int64)
+    held = _ticks(instance, release or {}, clock)
+    arrival = [max(tick, moment) for tick, moment in zip(clock.arrival, held, strict=True)]
+    leaves = 2 ** (count - 1).bit_length()
     log = [np.full(sizes[k], -1, dtype=np.int64) for k in (0, 0, 1, 1)]
-    arrays: list[Any]
-    if interpreted:  # lists are several times faster than arrays for the interpreter
-        arrays = inputs
-        run: Callable[..., None] = run_events
-    else:
-        arrays = [np.array(values, dtype=float if k == 14 else np.int64) for k, values in enumerate(inputs)]
-        run = _compiled()
-    run(*arrays, clock.latency, len(instance.servers), limit, adaptive, clock.pair_factor, finish, placed, *log, record)
+
+    def table(rows: list[list[Any]], kind: type = int) -> Any:
+        """Lists are several times faster than arrays for the interpreter."""
+        return rows if interpreted else np.array(rows, dtype=kind)
+
+    total = len(rows) - 1
+    given = {
+        tables.ARRIVAL: arrival,
+        tables.ITERATIONS: [job.iterations for job in jobs],
+        tables.FORWARD: clock.forward,
+        tables.BACKWARD: clock.backward,
+        tables.SOLO: clock.solo,
+        tables.TRANSFER: clock.transfer,
+        tables.MEMORY: clock.memory,
+        tables.BY_ARRIVAL: sorted(range(count), key=lambda j: arrival[j]),
+        tables.FIRST_WORKER: first_worker,
+        tables.FIRST_PLACE: first_place,
+        tables.FIRST_SERVER: first_server,
+        tables.TASK_BASE: task_base,
+        tables.MESSAGE_BASE: message_base,
+        tables.SERVICE: [
+            job.gpus * job.iterations * (f + b) for job, f, b in zip(jobs, clock.forward, clock.backward, strict=True)
+        ],
+        tables.LINK_EVENT: [tables.NEVER] * count,
+        **{column: [-1] * count for column in (tables.FINISH, tables.PLACED, tables.ROOT, tables.KEPT_AT)},
+    }
+    by_job = [list(given.get(column, ())) for column in range(tables.JOB_COLUMNS)]
+    for column in by_job:
+        column += [0] * (count + 1 - len(column))
+    by_worker = [[0] * len(workers) for _ in range(tables.WORKER_COLUMNS)]
+    by_worker[tables.JOB], by_worker[tables.GPU] = [j for j, _ in workers], [gpu for _, gpu in workers]
+    by_worker[tables.STATE] = [4] * len(workers)
+    by_place = [[0] * (total + 1) for _ in range(tables.PLACE_COLUMNS)]
+    by_place[tables.ROW] = rows
+    by_place[tables.TASK] = [-1] * (total + 1)
+    by_place[tables.TASK_END], by_place[tables.FREE] = ([n] * (total + 1) for n in (tables.NEVER, MEMORY_CAPACITY))
+    state = tables.Replay(
+        job=table(by_job),
+        worker=table(by_worker),
+        place=table(by_place),
+        entry=table([places, [0] * len(places)]),
+        left=table([[0.0] * count, [0.0] * count], float),
+        due=table([[tables.NEVER] * (2 * leaves)])[0],
+        counts=table([[0] * 10])[0],
+        lists=table([[0] * (2 * count + total) for _ in range(7)]),
+        log_start=log[0],
+        log_end=log[1],
+        log_admitted=log[2],
+        log_done=log[3],
+        slowdown=clock.slowdown,
+        pair_factor=clock.pair_factor,
+        latency=clock.latency,
+        most_active=limit,
+        leaves=leaves,
+        adaptive=adaptive,
+        record=record,
+        skips=skips and not record,
+    )
+    (events.run_events if interpreted else _compiled())(state)
+    finish, placed = ([int(tick) for tick in state.job[column][:count]] for column in (tables.FINISH, tables.PLACED))
     kept = None
     if record:
-        kept = Log(log[0], log[1], log[2], log[3], placed, np.array(task_base), np.array(message_base))
+        kept = Log(*log, np.array(placed), np.array(task_base), np.array(message_base))
     return Run(
         tuple(clock.seconds(tick) for tick in finish),
-        tuple(int(tick) for tick in finish),
-        tuple(int(tick) for tick in placed),
+        tuple(finish),
+        tuple(placed),
         kept,
+        int(state.counts[tables.SKIPPED]),
+        int(state.counts[tables.MOMENTS]),
     )
 
 
@@ -238,9 +291,8 @@ def _bases(counts: Any) -> list[int]:
 
 
 @lru_cache(maxsize=1)
-def _compiled() -> Callable[..., None]:
+def _compiled() -> Callable[[Any], None]:
     """The simulation as machine code."""
-    from schedgap.formulations.common.compiled import njit_cached
+    from schedgap.formulations.common.compiled import njit_with
 
-    compiled: Callable[..., None] = njit_cached(run_events)
-    return compiled
+    return njit_with(events.run_events, events.HELPERS)

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from itertools import accumulate
 from typing import Annotated, Any, Literal, TypeAlias
 
 import numpy as np
@@ -24,52 +23,31 @@ from schedgap.solvers.result import NO_DEADLINE, Deadline
 
 # How long a run of ddl-cluster and its check take at least, so that a time limit can refuse what cannot fit.
 
-COMPILED = 8e-9
-"""Seconds of the compiled replay per moment and per job or GPU; 4.4 to 6 ns measured where few all-reduces wait."""
-WAITING = 1.3e-10
-"""What every job across servers adds to it; 0.5 to 1 ns per ten jobs measured."""
-INTERPRETED = 5e-7
-"""Seconds of the interpreted replay per moment and per job or GPU; 270 to 440 ns measured."""
+PER_MOMENT = 1e-6
+"""Seconds of the compiled replay per moment that it goes through."""
+PER_TASK = 3e-7
+"""Seconds of the compiled replay per compute task, where every task is recorded and no cycle is passed over."""
+INTERPRETED = 1e-5
+"""Seconds of the interpreted replay per compute task."""
 AUDIT = 8e-7
 """Seconds of the audit per compute task; 350 to 500 ns measured."""
 LOADING = 0.7
-"""Seconds until the compiled replay is loaded from the cache; 0.4 measured."""
-PER_ALL_REDUCE = 4e-7
-"""Seconds of the compiled simulation and of the metrics per all-reduce; 0.5 to 0.9 microseconds measured."""
+"""Seconds until the compiled replay is loaded from the cache."""
 CHOOSING = 1e-9
 """Seconds to look at one GPU while placing."""
 
 
-def check_seconds(instance: DdlClusterInstance, across: int, present: int = 1) -> float:
-    """What the checker takes for a run with so many jobs across servers, `present` at once: its replay and its audit.
+def check_seconds(instance: DdlClusterInstance, moments: int = 0) -> float:
+    """What the checker takes for a run: its replay and its audit.
 
-    Notes
-    -----
-    The replay looks at every GPU and every job that is present at every moment. A job has two moments per
-    iteration, two more where it has an all-reduce; this is within 5% of what runs of the paper's workload have.
+    Parameters
+    ----------
+    moments : that the run had; where no task is recorded, the replay has about as many: it passes over cycles, too
     """
-    moments = 2.0 * (sum(job.iterations for job in instance.jobs) + _all_reduces(instance))
-    parts = present + instance.total_gpus
     tasks = task_count(instance)
     if tasks <= INTERPRETED_TASKS:
-        return moments * parts * INTERPRETED + tasks * AUDIT
-    audited = tasks * AUDIT if tasks <= AUDITED_TASKS else 0.0
-    return LOADING + moments * parts * (COMPILED + WAITING * across) + audited
-
-
-def run_seconds(instance: DdlClusterInstance, placement: str, kappa: int) -> float:
-    """What a run takes at least, before its check: choosing GPUs, and the all-reduces that there will be."""
-    return placing_seconds(instance, placement, kappa) + _all_reduces(instance) * PER_ALL_REDUCE
-
-
-def _all_reduces(instance: DdlClusterInstance) -> int:
-    """All-reduces of the jobs that are across servers wherever they are placed, or are given so."""
-    widest = max(server.gpus for server in instance.servers)
-    return sum(
-        job.iterations
-        for job, given in zip(instance.jobs, instance.given, strict=True)
-        if job.gpus > widest or (given is not None and len({server for server, _ in given}) > 1)
-    )
+        return tasks * (INTERPRETED + AUDIT)
+    return LOADING + (tasks * (PER_TASK + AUDIT) if tasks <= AUDITED_TASKS else moments * PER_MOMENT)
 
 
 def placing_seconds(instance: DdlClusterInstance, placement: str, kappa: int) -> float:
@@ -192,22 +170,21 @@ def _run(
     instance: DdlClusterInstance, policy: str, seed: int, deadline: Deadline, placement: str, kappa: int
 ) -> HeuristicRun:
     parse_settings(options_of(srsf_1), {"placement": placement, "kappa": kappa}, f"method {policy}")
-    least = check_seconds(instance, 0)
+    least = check_seconds(instance)
 
     def short(needed: float) -> bool:
         remaining = deadline.remaining()
         return remaining is not None and remaining <= needed
 
-    whole = least + run_seconds(instance, placement, kappa)
+    whole = least + placing_seconds(instance, placement, kappa)
     if short(whole):
         return _late(f"the run and its check take {whole:.3g} s or more")
     try:
         outcome = run_policy(instance, policy, seed, placement, kappa, lambda: short(least))
     except OutOfTimeError as error:
         return _late(f"{error}, its check takes another {least:.3g} s or more")
-    across = outcome.metrics["jobs across servers"]
     clock = clock_of(instance)
-    check = check_seconds(instance, across, _most_present(clock.arrival, outcome.run.finish.tolist()))
+    check = check_seconds(instance, outcome.run.moments)
     if short(check):
         return _late(f"the run is simulated, its check takes another {check:.3g} s or more")
     solution = {
@@ -219,12 +196,6 @@ def _run(
         "finish": {job.id: clock.seconds(end) for job, end in zip(instance.jobs, outcome.run.finish, strict=True)},
     }
     return HeuristicRun(solution, outcome.metrics)
-
-
-def _most_present(arrival: Sequence[int], finish: Sequence[int]) -> int:
-    """The most jobs that have arrived and are not done at one moment."""
-    changes = sorted([(tick, 1) for tick in arrival] + [(tick, -1) for tick in finish])
-    return max(accumulate(change for _, change in changes))
 
 
 def _late(reason: str) -> HeuristicRun:

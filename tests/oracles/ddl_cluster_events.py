@@ -1,14 +1,19 @@
-"""The event loop of the plain simulator; what it means is at the head of simulate_plain.
+"""The plain simulator of ddl-cluster: every job looked at at every moment, no cycle passed over.
 
-Written for two readers: the interpreter runs it on lists, numba compiles it as it stands for arrays.
+What it means is at the head of simulate_plain.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import accumulate
 
 from schedgap.formulations.common.instance import Json
-from schedgap.formulations.ddl_cluster.clock import MEMORY_CAPACITY
+from schedgap.formulations.common.numbers import exact
+from schedgap.formulations.ddl_cluster.clock import MEMORY_CAPACITY, clock_of
+from schedgap.formulations.ddl_cluster.instance import DdlClusterInstance, Gpu
+from schedgap.formulations.ddl_cluster.simulate_plain import POLICIES
 
 
 def run_events(
@@ -248,3 +253,59 @@ def run_events(
                     width = first_worker[j + 1] - first_worker[j]
                     place = task_base[j] + 2 * (done[j] * width + best - first_worker[j])
                     log_start[place + (0 if forward_task else 1)] = now
+
+
+def plain_run(
+    instance: DdlClusterInstance,
+    placement: Sequence[Sequence[Gpu]],
+    policy: str,
+    release: Mapping[str, float] | None = None,
+) -> dict[str, list[int]]:
+    """Every event of every iteration, one after another: finishes, placements and the times of all tasks, in ticks."""
+    clock, jobs = clock_of(instance), instance.jobs
+    workers = [(j, instance.first_gpu[s] + g) for j, gpus in enumerate(placement) for s, g in gpus]
+    on_gpu: list[list[int]] = [[] for _ in range(instance.total_gpus)]
+    for worker, (_, gpu) in enumerate(workers):
+        on_gpu[gpu].append(worker)
+    servers = [sorted({s for s, _ in gpus}) for gpus in placement]
+    task_base = _bases(2 * job.gpus * job.iterations for job in jobs)
+    message_base = _bases(job.iterations for job in jobs)
+    held = [math.ceil(exact((release or {}).get(job.id, 0.0)) * 10**clock.digits) for job in jobs]
+    out = {
+        "finish": [-1] * len(jobs),
+        "placed": [-1] * len(jobs),
+        "start": [-1] * task_base[-1],
+        "end": [-1] * task_base[-1],
+        "admitted": [-1] * message_base[-1],
+        "done": [-1] * message_base[-1],
+    }
+    run_events(
+        [max(pair) for pair in zip(clock.arrival, held, strict=True)],
+        [job.iterations for job in jobs],
+        clock.forward,
+        clock.backward,
+        clock.solo,
+        clock.transfer,
+        clock.memory,
+        _bases(job.gpus for job in jobs),
+        [j for j, _ in workers],
+        [gpu for _, gpu in workers],
+        _bases(len(row) for row in on_gpu),
+        [worker for row in on_gpu for worker in row],
+        _bases(len(row) for row in servers),
+        [s for row in servers for s in row],
+        clock.slowdown,
+        task_base,
+        message_base,
+        clock.latency,
+        len(instance.servers),
+        *POLICIES[policy],
+        clock.pair_factor,
+        *out.values(),
+        True,
+    )
+    return out
+
+
+def _bases(counts: Iterable[int]) -> list[int]:
+    return [0, *accumulate(counts)]

@@ -52,6 +52,25 @@ def random_cluster(seed: int) -> DdlClusterInstance:
     )
 
 
+def sharing_links(iterations: int, apart: float = 0.1) -> DdlClusterInstance:
+    """Three jobs across the same two servers, each on GPUs of its own: they meet on the links alone."""
+    parts = {"gpus": 2, "iterations": iterations, "memory": 1.0}
+    return DdlClusterInstance.parse(
+        {
+            "problem": "ddl-cluster",
+            "gpu_memory": 1.0,
+            "servers": [{"id": "s0", "gpus": 3}, {"id": "s1", "gpus": 3}],
+            "link": {"latency": 0.01, "seconds_per_unit": 1.0, "contention_penalty": 0.5},
+            "jobs": [
+                parts
+                | {"id": f"j{k}", "arrival": 0.2 * k, "forward": 0.5 + 3 * apart * k, "backward": 0.7}
+                | {"message": 0.4 + apart * k, "placement": [["s0", k], ["s1", k]]}
+                for k in range(3)
+            ],
+        }
+    )
+
+
 def services_at(instance: DdlClusterInstance, spans: Sequence[bool], log: Log, now: int) -> list[int]:
     """Remaining service of every job at `now`, from the recorded ends of its tasks; all-reduces count once placed."""
     clock = clock_of(instance)

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from support.ddl_cluster_clusters import random_cluster
+from support.ddl_cluster_clusters import random_cluster, sharing_links
 
 from schedgap.formulations.ddl_cluster.clock import clock_of
 from schedgap.formulations.ddl_cluster.instance import DdlClusterInstance
@@ -24,25 +24,6 @@ def longer(seed: int) -> DdlClusterInstance:
     for job in data["jobs"]:
         job["iterations"] = rng.choice([1, 3, 20, 100, 400])
     return DdlClusterInstance.parse(data)
-
-
-def sharing(iterations: int, apart: float = 0.1) -> DdlClusterInstance:
-    """Three jobs across the same two servers, each on GPUs of its own: they meet on the links alone."""
-    parts = {"gpus": 2, "iterations": iterations, "memory": 1.0}
-    return DdlClusterInstance.parse(
-        {
-            "problem": "ddl-cluster",
-            "gpu_memory": 1.0,
-            "servers": [{"id": "s0", "gpus": 3}, {"id": "s1", "gpus": 3}],
-            "link": {"latency": 0.01, "seconds_per_unit": 1.0, "contention_penalty": 0.5},
-            "jobs": [
-                parts
-                | {"id": f"j{k}", "arrival": 0.2 * k, "forward": 0.5 + 3 * apart * k, "backward": 0.7}
-                | {"message": 0.4 + apart * k, "placement": [["s0", k], ["s1", k]]}
-                for k in range(3)
-            ],
-        }
-    )
 
 
 def all_reduces(log: FastLog) -> list[tuple[list[int], list[int]]]:
@@ -68,7 +49,7 @@ def broken(instance: DdlClusterInstance, run: FastRun, policy: str) -> list[str]
 
 @pytest.mark.parametrize("policy", ["srsf-1", "srsf-2", "ada-srsf"])  # three in a row need not lock: nobody waits
 def test_cycles_on_shared_links_are_skipped(policy: str) -> None:
-    instance = sharing(30_000, 0.0 if policy == "srsf-2" else 0.1)
+    instance = sharing_links(30_000, 0.0 if policy == "srsf-2" else 0.1)
     fast, slow = simulate(instance, policy, "lwf"), simulate(instance, policy, "lwf", cycles=False)
     assert len({frozenset(s for s, _ in gpus) for gpus in fast.placement}) == 1
     contended = metrics(instance, slow)["contended"]
@@ -99,22 +80,22 @@ def test_a_run_with_skipped_cycles_is_the_run(seed: int) -> None:
 
 
 def test_a_skip_is_kept_where_the_simulation_stops_in_between(monkeypatch: pytest.MonkeyPatch) -> None:
-    whole = simulate(sharing(2_000), "srsf-2", "lwf")
+    whole = simulate(sharing_links(2_000), "srsf-2", "lwf")
     monkeypatch.setattr(simulation, "CHUNK", 3)
-    parts = simulate(sharing(2_000), "srsf-2", "lwf", stop=lambda: False)
+    parts = simulate(sharing_links(2_000), "srsf-2", "lwf", stop=lambda: False)
     assert (list(parts.finish), parts.skipped) == (list(whole.finish), whole.skipped)
     assert all_reduces(parts.log) == all_reduces(whole.log)
 
 
 def test_the_record_grows(monkeypatch: pytest.MonkeyPatch) -> None:
-    whole = simulate(sharing(300), "srsf-1", "lwf", cycles=False)
+    whole = simulate(sharing_links(300), "srsf-1", "lwf", cycles=False)
     monkeypatch.setattr(simulation, "ROWS", 1)
-    assert all_reduces(simulate(sharing(300), "srsf-1", "lwf", cycles=False).log) == all_reduces(whole.log)
+    assert all_reduces(simulate(sharing_links(300), "srsf-1", "lwf", cycles=False).log) == all_reduces(whole.log)
 
 
 @pytest.mark.parametrize("column", [1, 2, 3, 4])
 def test_conservation_finds_a_skip_that_was_none(column: int) -> None:
-    instance = sharing(2_000)
+    instance = sharing_links(2_000)
     run = simulate(instance, "srsf-2", "lwf")
     assert broken(instance, run, "srsf-2") == []
     jumps = run.log.jumps.copy()

@@ -1,0 +1,306 @@
+"""What the replay of ddl-cluster works on: tables of jobs, workers and places, lists, and the components of jobs."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from schedgap.formulations.common.instance import Json
+
+NEVER = 2**62
+IDLE, TOUCHED, ENDED, WOKEN, GONE, LOOSE, STACK = range(7)
+"""Rows of `lists`: GPUs to look at, jobs whose components have changed, jobs whose iteration has ended, that go on
+after they stood still, or have finished; and working memory."""
+GROUPING, SKIPPED, MOMENTS = range(7, 10)
+"""Entries of `counts` after the lengths of the lists: the grouping going on, cycles skipped, ticks looked at."""
+FIRST_LIMIT, LAST_LIMIT = 4, 16_384
+"""Iterations of a component after which another state is kept (Brent 1980): at first, and ever."""
+
+
+# Columns of the table of jobs
+ARRIVAL, ITERATIONS, FORWARD, BACKWARD, SOLO, TRANSFER, MEMORY, BY_ARRIVAL, TASK_BASE, MESSAGE_BASE = range(10)
+FIRST_WORKER, FIRST_PLACE, FIRST_SERVER = range(10, 13)  # in the tables of workers and of entries, see Replay
+FINISH, PLACED, DONE, AT_BARRIER, SERVICE, LINK_STATE, LINK_EVENT, SINCE, LEVEL, LAST_EVENT, QUEUE = range(13, 24)
+ROOT, FIRST, FOLLOWING, STAMP, CHANGED = range(24, 29)  # the component of a job, -1 for none; the jobs of a component
+STILL, RELEASED = range(29, 31)  # whether a job stands still, and how often it went on
+KEPT_AT, LEADER, PASSED, LIMIT = range(31, 35)  # by component: when its state was kept (-1: none), whose iteration
+# ended then, how many have ended since, and after how many another is kept
+PERIOD, CYCLE_DONE, CYCLE_SERVICE = range(
+    35, 38
+)  # what it sleeps through (0: it is awake), what a cycle takes of a job
+KEPT_DONE, KEPT_SERVICE, KEPT_LINK, KEPT_EVENT, KEPT_SINCE, KEPT_LEVEL, JOB_COLUMNS = range(38, 45)
+LEFT, KEPT_LEFT = range(2)
+# of workers, of places (GPUs, then servers) and of entries
+JOB, GPU, STATE, KEPT_STATE, KEPT_END, WORKER_COLUMNS = range(6)
+ROW, COUNT, TASK, TASK_END, FREE, DIRTY, ACTIVE, TRANSFERS, PLACE_COLUMNS = range(9)
+PLACE, WORKER = range(2)
+
+
+class Replay(NamedTuple):
+    """A cluster, its state and its log: tables of lists or of arrays, first by column; ticks throughout.
+
+    A worker is ready for its forward task (0), in it (1), ready for its backward task (2), in it (3), or at the
+    barrier (4), as before its job is placed. An all-reduce is none (0), waiting (1), in its latency (2) or
+    transferring (3).
+
+    Attributes
+    ----------
+    most_active, adaptive : what the policy admits
+    entry : PLACE: where jobs can meet, by job from FIRST_PLACE on its GPUs, and from FIRST_SERVER on, where it is on
+        more than one, its servers. WORKER: who is there, by place from ROW on the COUNT workers whose jobs have been
+        placed and have not finished; at a server any worker of a job stands for all
+    left : LEFT and KEPT_LEFT by job, floats
+    due : a tree of minima over jobs of the tick of the next event, its leaves from `leaves` on. Of a component that
+        sleeps only the root has one: when that ends
+    counts, lists : see the head of the module
+    """
+
+    job: Json
+    worker: Json
+    place: Json
+    entry: Json
+    left: Json
+    due: Json
+    counts: Json
+    lists: Json
+    log_start: Json
+    log_end: Json
+    log_admitted: Json
+    log_done: Json
+    slowdown: tuple[float, ...]
+    pair_factor: float
+    latency: int
+    most_active: int
+    leaves: int
+    adaptive: bool
+    record: bool
+    skips: bool
+
+
+def put(r: Replay, row: int, entry: int) -> None:
+    """Add an entry to a list."""
+    r.lists[row][r.counts[row]] = entry
+    r.counts[row] += 1
+
+
+def look_at(r: Replay, gpu: int) -> None:
+    """Have a GPU looked at in the dispatch of this tick."""
+    if r.place[DIRTY][gpu] == 0:
+        r.place[DIRTY][gpu] = 1
+        put(r, IDLE, gpu)
+
+
+def set_due(r: Replay, job: int, tick: int) -> None:
+    """Set the next event of a job."""
+    place = r.leaves + job
+    r.due[place] = tick
+    while place > 1:
+        place //= 2
+        r.due[place] = min(r.due[2 * place], r.due[2 * place + 1])
+
+
+def before(r: Replay, one: int, other: int) -> bool:
+    """SRSF order of jobs, ties by position."""
+    return bool(
+        r.job[SERVICE][one] < r.job[SERVICE][other] or (r.job[SERVICE][one] == r.job[SERVICE][other] and one < other)
+    )
+
+
+def spans(r: Replay, job: int) -> bool:
+    """Whether the GPUs of a job are on more than one server."""
+    return bool(r.job[FIRST_SERVER][job] < r.job[FIRST_PLACE][job + 1])
+
+
+def group(r: Replay, seed: int) -> None:
+    """Make the component of a job: all that can be reached from it and does not stand still."""
+    current = r.counts[GROUPING]
+    stack = r.lists[STACK]
+    count = 1
+    stack[0] = seed
+    r.job[STAMP][seed] = current
+    r.job[FIRST][seed] = -1
+    while count > 0:
+        count -= 1
+        job = stack[count]
+        r.job[ROOT][job] = seed
+        r.job[FOLLOWING][job] = r.job[FIRST][seed]
+        r.job[FIRST][seed] = job
+        for p in range(r.job[FIRST_PLACE][job], r.job[FIRST_PLACE][job + 1]):
+            here = r.entry[PLACE][p]
+            for k in range(r.place[ROW][here], r.place[ROW][here] + r.place[COUNT][here]):
+                other = r.worker[JOB][r.entry[WORKER][k]]
+                if r.job[STILL][other] == 0 and r.job[STAMP][other] != current:
+                    r.job[STAMP][other] = current
+                    stack[count] = other
+                    count += 1
+    r.job[KEPT_AT][seed] = -1
+    r.job[PASSED][seed] = r.job[PERIOD][seed] = 0
+    r.job[LIMIT][seed] = FIRST_LIMIT
+    r.job[CHANGED][seed] = 1
+    put(r, TOUCHED, seed)
+
+
+def regroup(r: Replay, count: int) -> None:
+    """Make the components of the first jobs in LOOSE anew."""
+    r.counts[GROUPING] += 1
+    for k in range(count):
+        job = r.lists[LOOSE][k]
+        if r.job[STAMP][job] != r.counts[GROUPING]:
+            group(r, job)
+
+
+# Cycles: states that recur, and how often what happened is sure to happen again.
+
+
+def watch(r: Replay, job: int, now: int) -> None:
+    """See whether the component of a job whose iteration has just ended may sleep; in time keep another state."""
+    component = r.job[ROOT][job]
+    if r.job[KEPT_AT][component] >= 0 and r.job[LEADER][component] == job and recurs(r, component, now):
+        cycles = most_cycles(r, component)
+        if cycles > 1:
+            sleep(r, component, now, cycles)
+            return
+        r.job[PASSED][component] = 0
+        r.job[LIMIT][component] = FIRST_LIMIT
+        keep(r, job, now)
+        return
+    r.job[PASSED][component] += 1
+    if r.job[KEPT_AT][component] < 0 or r.job[PASSED][component] > r.job[LIMIT][component]:
+        limit = min(2 * r.job[LIMIT][component], LAST_LIMIT)
+        stand_still(r, component)
+        if r.job[STILL][job] == 0:
+            r.job[PASSED][r.job[ROOT][job]] = 0
+            r.job[LIMIT][r.job[ROOT][job]] = limit
+            keep(r, job, now)
+
+
+def stand_still(r: Replay, component: int) -> None:
+    """Let jobs of a component stand still of which nothing has happened since its state was kept.
+
+    One that had to go on before does so only after twice as many iterations of the others.
+    """
+    count = stopped = 0
+    job = r.job[FIRST][component]
+    while job >= 0:
+        idle = r.job[LINK_STATE][job] == 0 and r.job[LAST_EVENT][job] < r.job[KEPT_AT][component]
+        idle = idle and r.job[PASSED][component] >> min(r.job[RELEASED][job], 60) > 0
+        for w in range(r.job[FIRST_WORKER][job], r.job[FIRST_WORKER][job + 1]):
+            idle = idle and r.worker[STATE][w] != 1 and r.worker[STATE][w] != 3
+        if idle:
+            r.job[STILL][job] = 1
+            stopped += 1
+        else:
+            r.lists[LOOSE][count] = job
+            count += 1
+        job = r.job[FOLLOWING][job]
+    if stopped == 0:
+        return
+    job = r.job[FIRST][component]
+    while job >= 0:
+        if r.job[STILL][job] == 1:
+            r.job[ROOT][job] = -1
+        job = r.job[FOLLOWING][job]
+    regroup(r, count)
+    r.counts[TOUCHED] = 0
+
+
+def keep(r: Replay, job: int, now: int) -> None:
+    """Keep the state of the component of a job, its leader."""
+    component = r.job[ROOT][job]
+    r.job[LEADER][component] = job
+    r.job[KEPT_AT][component] = now
+    job = r.job[FIRST][component]
+    while job >= 0:
+        r.job[KEPT_DONE][job] = r.job[DONE][job]
+        r.job[KEPT_SERVICE][job] = r.job[SERVICE][job]
+        r.job[KEPT_LINK][job] = r.job[LINK_STATE][job]
+        r.job[KEPT_EVENT][job] = r.job[LINK_EVENT][job] - now
+        r.left[KEPT_LEFT][job] = r.left[LEFT][job]
+        r.job[KEPT_SINCE][job] = r.job[SINCE][job] - now
+        r.job[KEPT_LEVEL][job] = r.job[LEVEL][job]
+        for w in range(r.job[FIRST_WORKER][job], r.job[FIRST_WORKER][job + 1]):
+            r.worker[KEPT_STATE][w] = r.worker[STATE][w]
+            r.worker[KEPT_END][w] = r.place[TASK_END][r.worker[GPU][w]] - now
+        job = r.job[FOLLOWING][job]
+
+
+def recurs(r: Replay, component: int, now: int) -> bool:
+    """Whether the state of a component is the one that was kept."""
+    job = r.job[FIRST][component]
+    while job >= 0:
+        if r.job[KEPT_LINK][job] != r.job[LINK_STATE][job]:
+            return False
+        if r.job[LINK_STATE][job] >= 2 and (
+            r.job[KEPT_EVENT][job] != r.job[LINK_EVENT][job] - now or r.left[KEPT_LEFT][job] != r.left[LEFT][job]
+        ):
+            return False
+        if r.job[LINK_STATE][job] == 3 and (
+            r.job[KEPT_SINCE][job] != r.job[SINCE][job] - now or r.job[KEPT_LEVEL][job] != r.job[LEVEL][job]
+        ):
+            return False
+        for w in range(r.job[FIRST_WORKER][job], r.job[FIRST_WORKER][job + 1]):
+            if r.worker[KEPT_STATE][w] != r.worker[STATE][w]:
+                return False
+            running = r.worker[STATE][w] == 1 or r.worker[STATE][w] == 3
+            if running and r.worker[KEPT_END][w] != r.place[TASK_END][r.worker[GPU][w]] - now:
+                return False
+        job = r.job[FOLLOWING][job]
+    return True
+
+
+def most_cycles(r: Replay, component: int) -> int:
+    """How often the cycle that has just ended is sure to come again; what it takes of every job is noted.
+
+    An iteration of every job must be left, and every two services that are compared keep their order: of two
+    jobs on one GPU, or across servers that share one.
+    """
+    most = NEVER
+    job = r.job[FIRST][component]
+    while job >= 0:
+        r.job[CYCLE_DONE][job] = r.job[DONE][job] - r.job[KEPT_DONE][job]
+        r.job[CYCLE_SERVICE][job] = r.job[KEPT_SERVICE][job] - r.job[SERVICE][job]
+        if r.job[CYCLE_DONE][job] > 0:
+            most = min(most, (r.job[ITERATIONS][job] - 1 - r.job[DONE][job]) // r.job[CYCLE_DONE][job])
+        job = r.job[FOLLOWING][job]
+    job = r.job[FIRST][component]
+    while job >= 0:
+        for p in range(r.job[FIRST_PLACE][job], r.job[FIRST_PLACE][job + 1]):
+            here = r.entry[PLACE][p]
+            for k in range(r.place[ROW][here], r.place[ROW][here] + r.place[COUNT][here]):
+                worker = r.entry[WORKER][k]
+                waits = r.worker[STATE][worker] == 0 or r.worker[STATE][worker] == 2
+                if r.job[STILL][r.worker[JOB][worker]] == 0 or waits:
+                    most = min(most, in_order(r, job, r.worker[JOB][worker]))
+        job = r.job[FOLLOWING][job]
+    return most
+
+
+def in_order(r: Replay, one: int, other: int) -> int:
+    """For how many cycles two services compare as in the last one.
+
+    If a cycle takes the same of both, the comparisons are the same ones. Else the larger is, all through the last cycle
+    and the n that follow, no less than what it is at the end of the n-th, the smaller no more than at its begin.
+    """
+    above = one
+    below = other
+    if r.job[SERVICE][one] < r.job[SERVICE][other]:
+        above = other
+        below = one
+    falls = 0 if r.job[STILL][below] == 1 else r.job[CYCLE_SERVICE][below]
+    closer = (0 if r.job[STILL][above] == 1 else r.job[CYCLE_SERVICE][above]) - falls
+    apart = r.job[SERVICE][above] - r.job[SERVICE][below] - falls
+    if closer == 0:
+        return NEVER
+    if apart <= 0:
+        return 0
+    return NEVER if closer < 0 else (apart - 1) // closer
+
+
+def sleep(r: Replay, component: int, now: int, cycles: int) -> None:
+    """Let a component sleep through so many cycles as the one that has just ended."""
+    r.job[PERIOD][component] = now - r.job[KEPT_AT][component]
+    r.job[KEPT_AT][component] = now
+    job = r.job[FIRST][component]
+    while job >= 0:
+        set_due(r, job, NEVER)
+        job = r.job[FOLLOWING][job]
+    set_due(r, component, now + cycles * r.job[PERIOD][component])
