@@ -138,14 +138,17 @@ def njit_inline(function: Function) -> Function:
     return result
 
 
-def njit_with(function: Function, helpers: Mapping[Callable[..., Any], bool]) -> Function:
-    """As :func:`njit_kernel`, for a function that the interpreter runs, too, as it does the helpers that it calls.
+def njit_with(function: Function, helpers: Mapping[Callable[..., object], bool]) -> Function:
+    """Compile a function that the interpreter runs, too.
 
     Parameters
     ----------
-    helpers : functions, and whether each is to be written into its callers
+    function : as of :func:`njit_kernel`
+    helpers : what it calls, and whether
+        each is to be written into its callers
     """
+    files = _called_files(function)
     for helper, inline in helpers.items():
         register_jitable(forceinline=inline, **_NO_COUNTING)(helper)
-        _called_files(function).add(helper.__code__.co_filename)
+        files.add(helper.__code__.co_filename)
     return njit_kernel(function)

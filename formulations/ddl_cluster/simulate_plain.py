@@ -250,7 +250,7 @@ def simulate_plain(
     finish, placed = ([int(tick) for tick in state.job[column][:count]] for column in (tables.FINISH, tables.PLACED))
     kept = None
     if record:
-        kept = Log(*log, np.array(placed), np.array(task_base), np.array(message_base))
+        kept = Log(log[0], log[1], log[2], log[3], np.array(placed), np.array(task_base), np.array(message_base))
     return Run(
         tuple(clock.seconds(tick) for tick in finish),
         tuple(finish),

@@ -55,16 +55,17 @@ def stated(instance: DdlClusterInstance, run: Run) -> Any:
 
 
 def test_doctored_solutions_of_skipped_runs_are_refused() -> None:
-    instance = sharing_links(30_000)
+    instance = sharing_links(5_000_000)
     given: Any = instance.given
-    run = simulate_plain(instance, given, "srsf-1", interpreted=True)
-    assert check(instance, stated(instance, run)).feasible
+    run = simulate_plain(instance, given, "srsf-1")
+    report = check(instance, stated(instance, run))
+    assert report.feasible and not report.details["audited"], "the check passes over cycles, too"
     right = stated(instance, run)
     for job in right["finish"]:
         early = {**right, "finish": {**right["finish"], job: right["finish"][job] * (1 - 2e-6)}}
         assert [v.constraint for v in check(instance, early).violations] == ["finish"]
-    one_less = instance.to_dict()
-    one_less["jobs"][2]["iterations"] -= 1  # a transfer, and what belongs to it, that never was
-    short = DdlClusterInstance.parse(one_less)
-    lost = stated(instance, simulate_plain(short, given, "srsf-1", interpreted=True))
+    fewer = instance.to_dict()
+    fewer["jobs"][2]["iterations"] -= 20  # transfers, and what belongs to them, that never were
+    short = DdlClusterInstance.parse(fewer)
+    lost = stated(instance, simulate_plain(short, given, "srsf-1"))
     assert "finish" in [v.constraint for v in check(instance, lost).violations]
