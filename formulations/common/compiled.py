@@ -139,13 +139,8 @@ def njit_inline(function: Function) -> Function:
 
 
 def njit_with(function: Function, helpers: Mapping[Callable[..., object], bool]) -> Function:
-    """Compile a function that the interpreter runs, too.
-
-    Parameters
-    ----------
-    function : as of :func:`njit_kernel`
-    helpers : what it calls, and whether
-        each is to be written into its callers
+    """As :func:`njit_kernel`, for what the interpreter runs, too, with
+    what it calls: each function, and whether it is to be written into its callers.
     """
     files = _called_files(function)
     for helper, inline in helpers.items():
