@@ -5,6 +5,7 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 FOLDERS := formulations solvers heuristics catalogue benchmarks interface tests
+SCRIPTS := mkdocs_hooks.py .github/library_submission.py
 
 .PHONY: install bench test unit lowest gate lint types sources docs clean
 
@@ -38,8 +39,8 @@ gate: install
 	PYTHONPATH=tests $(BIN)/python -m gate
 
 lint: install
-	$(BIN)/ruff check $(FOLDERS)
-	$(BIN)/ruff format --check $(FOLDERS)
+	$(BIN)/ruff check $(FOLDERS) $(SCRIPTS)
+	$(BIN)/ruff format --check $(FOLDERS) $(SCRIPTS)
 
 # The packages under their import names, for tools that do not follow mapped folders
 sources:
@@ -50,6 +51,7 @@ sources:
 
 types: install sources
 	MYPYPATH=build/types $(BIN)/mypy -p schedgap
+	$(BIN)/mypy $(SCRIPTS)
 
 # The documentation site, its notebooks executed and its links checked: build/site/index.html
 docs: install sources

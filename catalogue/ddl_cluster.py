@@ -43,6 +43,7 @@ class DdlCluster(FamilyProblem[DdlClusterInstance]):
         "makespan": "makespan",
         "utilisation": "GPU utilisation",
     }
+    metrics_note = "in seconds; GPU utilisation is the part of the makespan in which a GPU computes, a mean over GPUs"
     forms = (
         Form(
             "events",

@@ -39,6 +39,9 @@ class Ddljs(FamilyProblem[DdljsInstance]):
         "worker_slots": "worker-slots",
         "embedded_ratio": "embedded",
     }
+    metrics_note = (
+        "worker-slots: workers times slots; embedded: the part of the active jobs, a mean over slots with any"
+    )
     forms = (
         Form(
             "slots",

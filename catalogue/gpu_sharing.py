@@ -54,6 +54,7 @@ class GpuSharing(FamilyProblem[GpuSharingInstance]):
         "queuing large": "queuing large",
         "queuing small": "queuing small",
     }
+    metrics_note = "in slots, means over jobs: large ones have more than 4 GPUs; queuing is the time without any"
     forms = (
         Form(
             "time-indexed",

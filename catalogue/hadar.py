@@ -44,7 +44,10 @@ class Hadar(FamilyProblem[HadarInstance]):
         "makespan": "makespan",
         "utilisation": "utilisation",
     }
-    metrics_note = "mean JCT, median JCT and makespan are known where every job finished"
+    metrics_note = (
+        "times are in the unit of slot_length (seconds, of logs), finished counts jobs;"
+        " mean JCT, median JCT and makespan are known where every job finished"
+    )
     forms = (
         Form(
             "time-indexed",

@@ -41,7 +41,7 @@ class ProblemOf(ABC, Generic[I_co]):
     methods : in the order of ``schedgap list``; the first exact one or engine is the default
     metrics : what runs report beside the objective: key of ``info`` to the title of its column
     parts : modules of its checker, bound and model, which are imported before a clock starts
-    metrics_note : why a metric may be unknown, for under the table; empty where there is nothing to tell
+    metrics_note : their units, what they are and why one may be unknown, for under the table
     """
 
     id: str

@@ -53,6 +53,7 @@ class RarDdls(FamilyProblem[RarDdlsInstance]):
     instance_class = RarDdlsInstance
     solution_class = RarDdlsSolution
     metrics: ClassVar[Mapping[str, str]] = {"mean_jct": "average JCT"}
+    metrics_note = "in slots, every job being there in slot 1"
     forms = (
         Form(
             "time-indexed",

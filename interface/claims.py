@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
     import pytest
 
     from schedgap.benchmarks.evaluation.card import Card
+    from schedgap.benchmarks.evaluation.contained import Bounds
     from schedgap.benchmarks.evaluation.frozen import Development
     from schedgap.benchmarks.hunt.family.run import Lifted
     from schedgap.benchmarks.hunt.result import Hunted
@@ -268,13 +270,12 @@ def evaluate(
     Disagreement
         Its solution is better than a proven optimum: a defect of ours.
     """
-    from schedgap.benchmarks.evaluation.contained import Bounds
-    from schedgap.benchmarks.evaluation.places import bubblewrap, files_among
+    from schedgap.benchmarks.evaluation.places import files_among
     from schedgap.benchmarks.evaluation.run import EACH
     from schedgap.benchmarks.evaluation.run import evaluate as run
     from schedgap.benchmarks.judging.claims import claims_from
     from schedgap.benchmarks.online.replay import estimates_of
-    from schedgap.benchmarks.report.page import render
+    from schedgap.benchmarks.report.page import picture, render
     from schedgap.benchmarks.sweep.store import held
     from schedgap.catalogue.method import users_name
     from schedgap.catalogue.registry import find_problem
@@ -283,15 +284,9 @@ def evaluate(
 
     named = users_name(scheduler)
     each = EACH if instances is None else instances
-    for name, value, most in (
-        ("instances", each, 10_000),
-        ("time_limit", time_limit, 1e6),
-        ("memory_limit", memory_limit, 1e4),
-    ):
-        if not 0 < value <= most:
-            raise InputError(f"{name}: must be more than 0 and at most {most:g}, got {value:g}")
-    jail = bubblewrap() if container else ""
-    bounds = Bounds(time_limit, int(memory_limit * 2**30), closed=files_among(on), container=jail)
+    if not 0 < each <= 10_000:
+        raise InputError(f"instances: must be more than 0 and at most 10000, got {each:g}")
+    bounds = replace(_bounds(time_limit, memory_limit, container), closed=files_among(on))
     chosen = find_problem(problem, "--problem")
     with held(Path(out), lambda one: (one / "card.json").exists()) as folder, claims_from(claims):
         card = run(
@@ -311,7 +306,9 @@ def evaluate(
         if card.folder is not None:
             write_text(folder / "card.json", json.dumps(card.to_dict(), indent=1, allow_nan=False) + "\n")
             title = f"{named} on {problem}"
-            told = {"headline": card.headline(), "sheets": card.sheets(), "seed": card.seed}
+            card.write_worst()
+            drawn = picture(card.figure(), "Every instance with a finite ratio; what failed has no dot.")
+            told = {"headline": card.headline(), "sheets": card.sheets(), "seed": card.seed, "drawn": drawn}
             write_text(folder / "card.html", render("card.html", title, problem=chosen, **told))
     return card
 
@@ -350,23 +347,27 @@ def evaluate_frozen(
     Disagreement
         Its solution is better than a stored bound: a defect of ours.
     """
-    from schedgap.benchmarks.evaluation.contained import Bounds
     from schedgap.benchmarks.evaluation.frozen import FrozenJudge
-    from schedgap.benchmarks.evaluation.places import bubblewrap
     from schedgap.benchmarks.online.replay import estimates_of
     from schedgap.catalogue.method import users_name
     from schedgap.catalogue.registry import find_problem
-    from schedgap.formulations.common.errors import InputError
 
-    for name, value in (("time_limit", time_limit), ("memory_limit", memory_limit)):
-        if not 0 < value <= 1e4:
-            raise InputError(f"{name}: must be more than 0 and at most 10000, got {value:g}")
-    jail = bubblewrap() if container else ""
-    bounds = Bounds(time_limit, int(memory_limit * 2**30), container=jail)
-    told = estimates_of(online, estimates)
+    bounds, told = _bounds(time_limit, memory_limit, container), estimates_of(online, estimates)
     chosen = find_problem(problem, "--problem")
     with FrozenJudge(chosen, bounds=bounds, estimates=told, spares=False) as judge:
         return judge.judge(users_name(scheduler))
+
+
+def _bounds(time_limit: float, memory_limit: float, container: bool) -> Bounds:
+    """What a judged scheduler may take on an instance."""
+    from schedgap.benchmarks.evaluation import contained
+    from schedgap.benchmarks.evaluation.places import bubblewrap
+    from schedgap.formulations.common.errors import InputError
+
+    for name, value, most in (("time_limit", time_limit, 1e6), ("memory_limit", memory_limit, 1e4)):
+        if not 0 < value <= most:
+            raise InputError(f"{name}: must be more than 0 and at most {most:g}, got {value:g}")
+    return contained.Bounds(time_limit, int(memory_limit * 2**30), container=bubblewrap() if container else "")
 
 
 def check_scheduler(function: Callable[..., object], problem: str | Problem) -> None:

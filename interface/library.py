@@ -100,20 +100,15 @@ class Run:
 
     def to_dict(self) -> dict[str, Json]:
         """One object of what ``library solve --json`` prints."""
-        known, result = self.entry.known, None if self.record is None else self.record.result
-        value, to = self.ratio
+        known, told = self.entry.known, self.outcome
         return {
-            "id": self.entry.id,
-            "method": self.method,
-            "status": self.status,
-            "objective": plain_number(self.objective),
+            **told.model_dump(exclude={"outside", "frozen"}),
+            "objective": plain_number(told.objective),
             "best_known": plain_number(known.objective),
             "bound": plain_number(known.bound),
             "proof": known.proof,
-            "ratio": plain(value),
-            "ratio_to": to or None,
             "improves": self.improves,
-            "seconds": None if result is None or result.seconds is None else round(result.seconds, 6),
+            "seconds": None if told.seconds is None else round(told.seconds, 6),
             "outside_model": self.outside,
             "error": self.error or None,
             "file": None if self.file is None else str(self.file),
@@ -190,7 +185,8 @@ def library_solve(
     InputError
         An unknown id, problem or method.
     """
-    chosen = [find(name, library) for name in ids] if ids else list(entries(problem, library))
+    known = entries(None if ids else problem, library)
+    chosen = [find(name, known) for name in ids] or list(known)
     wrong = next((one.id for one in chosen if problem not in (None, one.problem.id)), None)
     if wrong is not None:
         raise InputError(f"library: {wrong} is not of {problem}")
@@ -247,17 +243,13 @@ def _solved(
         path = None
         if solution is not None and out is not None:
             path = write_text(out, json.dumps(record.to_dict(), indent=1, allow_nan=False) + "\n")
-        if solution is not None and not outside and _impossible(entry, record):
+        if not outside and contradicts(record.result.objective, entry.known.bound, entry.problem.sense):
             judge(entry, Offer(credit("library solve"), solution))  # raises, and leaves both in a file
     except Disagreement as error:
         return Run(entry, None, str(error), disagreement=True, method=name)
     except SchedgapError as error:
         return Run(entry, None, str(error), method=name)
     return Run(entry, record, outside=outside, file=path, method=name)
-
-
-def _impossible(entry: Entry, record: Record) -> bool:
-    return contradicts(record.result.objective, entry.known.bound, entry.problem.sense)
 
 
 @at_work()
@@ -303,7 +295,7 @@ def library_submit(
         A schedule better than a proven bound; instance and schedule are in a file.
     """
     if instance is None:
-        entry = find(name, library)
+        entry = find(name, entries(folder=library))
     else:
         _, parsed = read_instance(instance)
         file = Path(name_of(instance, "instance")).name
@@ -319,18 +311,13 @@ def library_submit(
     if bare is not None and solution is not None:  # what cannot be read is told with its file
         checked(entry.problem, entry.instance, bare, name_of(solution, "solution"))
     text = None if certificate is None else read_certificate(certificate)
-    claimed = _claimed(name, whole or {})
+    claimed = None if whole is None else whole.get("objective")
+    if isinstance(claimed, bool) or not isinstance(claimed, float | int | None):
+        raise InputError(f"library submit {name}: objective: must be a number, got {claimed!r}")
     found = judge(entry, Offer(credit(by, **facts), bare, text, claimed=claimed))
     if not found.improved:
         return found
     return Judged(entry, found.write(home), found.violations, found.gains, found.lacks, found.certificate)
-
-
-def _claimed(name: str, whole: Mapping[str, object]) -> float | None:
-    claimed = whole.get("objective")
-    if isinstance(claimed, bool) or not isinstance(claimed, float | int | None):
-        raise InputError(f"library submit {name}: objective: must be a number, got {claimed!r}")
-    return claimed
 
 
 def library_faults(records: Sequence[Entry]) -> dict[str, list[str]]:
@@ -395,29 +382,19 @@ def records_bks(records: Sequence[Entry]) -> list[dict[str, Json]]:
     """
     rows = []
     for entry in records:
-        known = entry.known
-        certified = known.proof is Proof.CERTIFIED
-        lower = _side(known.bound, known.proven, checked=certified)
-        upper = _side(known.objective, known.found, checked=True)
-        if entry.problem.sense < 0:
-            lower, upper = upper, lower
+        known, problem = entry.known, entry.problem
+        bound = _side(known.bound, known.proven, checked=known.proof is Proof.CERTIFIED)
+        best = _side(known.objective, known.found, checked=True)
+        lower, upper = (bound, best) if problem.sense > 0 else (best, bound)
         status = "closed" if known.status == "optimal" else "open"
-        row = {
-            "instance": entry.id,
-            "family": entry.problem.id,
-            "status": status,
-            "lb": lower,
-            "ub": upper,
-        }
-        rows.append(row)
+        rows.append({"instance": entry.id, "family": problem.id, "status": status, "lb": lower, "ub": upper})
     return rows
 
 
 def _side(value: float | None, who: Credit | None, *, checked: bool) -> dict[str, Json] | None:
     if value is None or who is None:
         return None
-    by = [who.by, who.method, who.engine, who.engine_version]
-    by += [f"schedgap {who.schedgap}"]
+    by = (who.by, who.method, who.engine, who.engine_version, f"schedgap {who.schedgap}")
     return {
         "value": plain_number(value),
         "date": who.date,
@@ -436,6 +413,7 @@ def library_site(
     problem: str | None = None,
     time_limit: float = SITE_LIMIT,
     library: str | Path | None = None,
+    malformed: Callable[[str], None] | None = None,
     progress: Sink | None = None,
 ) -> Path:
     """Write the library as static pages: one for each instance, problem and method, and all of it as one JSON file.
@@ -447,6 +425,8 @@ def library_site(
     problem : only its records
     time_limit : seconds for each run
     library : as of :func:`library_records`
+    malformed : told of each file in `library` that is no record, and of what does not hold in a record, in one line;
+        no method runs on such a record, its page tells the same, and the others are written
     progress : a stream, or a function that is told whole lines
 
     Returns
@@ -457,21 +437,26 @@ def library_site(
     Raises
     ------
     InputError
-        An unknown problem or method, or a folder that cannot be written.
+        An unknown problem or method, a folder that cannot be written, or, where nobody is told, a file in `library`
+        that is not a record.
     """
     from schedgap.benchmarks.hosting.site import Site
 
     check_folder(Path(out))
-    records = entries(problem, library)
+    records = entries(problem, library, malformed)
     wanted = [methods] if isinstance(methods, str) else methods
     _known(records, wanted)
+    wrong = library_faults(records)
+    if malformed is not None:
+        for name, lines in wrong.items():
+            malformed(f"{name}: {'; '.join(lines)}")
     runs: list[Run] = []
-    for entry in records:
+    for entry in (entry for entry in records if entry.id not in wrong):
         for name in wanted or [one.id for one in entry.problem.heuristics()]:
             runs.append(_solved(entry, name, time_limit, progress=progress))
             if _interrupted(runs):
                 raise KeyboardInterrupt
-    return Site(Path(out), [run.outcome for run in runs]).write(records, progress)
+    return Site(Path(out), [run.outcome for run in runs], wrong).write(records, progress)
 
 
 def runs_text(runs: Sequence[Run]) -> str:

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Iterable, Mapping
-from operator import attrgetter
+from collections.abc import Collection, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from schedgap.benchmarks.instances import workload_of
@@ -98,19 +97,11 @@ def _once(options: Mapping[str, Option], told: dict[str, str]) -> list[str]:
     return [*new.values(), f"        as above: {again}"] if again else [*new.values()]
 
 
-def _shared(importers: Iterable[Importer]) -> dict[str, Option]:
+def _shared(importers: Collection[Importer]) -> dict[str, Option]:
     """Options that all of them have, with the same range, default and meaning."""
-    first, *rest = importers
-    return {
-        name: option
-        for name, option in first.options.items()
-        if all(_same(option, other.options.get(name)) for other in rest)
-    }
-
-
-def _same(option: Option, other: Option | None) -> bool:
-    key = attrgetter("help", "range_text", "default")
-    return other is not None and key(option) == key(other)
+    first, *rest = (dict(zip(one.options, _options(one.options), strict=True)) for one in importers)
+    options = next(iter(importers)).options
+    return {name: options[name] for name, line in first.items() if all(other.get(name) == line for other in rest)}
 
 
 def _claims() -> list[str]:

@@ -221,9 +221,11 @@ def compare(
     from schedgap.benchmarks.sweep.warm import warm_once
 
     problem, given = read_instance(instance)
-    for method in chosen_methods(problem, given, methods):
-        warm_once(problem, method, {})
-    with SolveProgress(problem.sense, "compare", progress, report) as shown, at_work():
+    with SolveProgress(problem.sense, "compare", progress, report) as shown:
+        for method in chosen_methods(problem, given, methods):
+            shown.title = f"compare, compiling for {method.id}"  # the first time after installation: up to minutes
+            warm_once(problem, method, {})
+        shown.title = "compare"
         options = SolveOptions(
             deadline=Deadline.after(time_limit),
             seed=seed,
@@ -231,7 +233,8 @@ def compare(
             memory_limit=in_bytes(memory_limit),
             report=shown,
         )
-        return side_by_side(problem, given, methods, options, settings, repeat, printed=printed)
+        with at_work():
+            return side_by_side(problem, given, methods, options, settings, repeat, printed=printed)
 
 
 def not_worse(problem: Problem, instance: Instance, result: Result, solution: Solution, objective: float) -> Result:

@@ -10,7 +10,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from matplotlib.figure import Figure
+
 from schedgap.benchmarks.evaluation.online import Online
+from schedgap.benchmarks.figures.palette import INK, PALETTE
+from schedgap.benchmarks.figures.style import hover, new_figure, plain_axes
 from schedgap.benchmarks.hunt.result import Hunted
 from schedgap.benchmarks.hunt.target import finite_value
 from schedgap.benchmarks.report.sheet import Column, Marked, Sheet
@@ -19,6 +23,7 @@ from schedgap.benchmarks.text import seconds as in_seconds
 from schedgap.catalogue.agreement import Agreement
 from schedgap.catalogue.problem import Problem
 from schedgap.formulations.common.errors import printable
+from schedgap.formulations.common.files import write_text
 from schedgap.formulations.common.instance import Instance, Json
 from schedgap.formulations.common.numbers import agrees, share_of_best
 from schedgap.heuristics.common.guarantee import Guarantee
@@ -263,21 +268,66 @@ class Card:
             found[:0] = self.online.sheets(data["online"])
         return [sheet for sheet in found if sheet.rows]
 
+    def _ratio(self, trial: Trial) -> float:
+        return trial.ratio(self.problem.sense)[0] or 0.0
+
+    def worst(self) -> dict[str, Trial]:
+        """Of each family the drawn instance on which its ratio is largest; none of a family without ratios."""
+        told = [trial for trial in self.trials if self._ratio(trial)]
+        return {trial.family: trial for trial in sorted(told, key=self._ratio)}
+
+    def _kept(self, trial: Trial) -> Path | None:
+        """The file of the worst instance of its family."""
+        name = "".join(c if c.isalnum() or c in "-_." else "-" for c in trial.family)
+        return None if self.folder is None else self.folder / "worst" / f"{name}.json"
+
+    def write_worst(self) -> None:
+        """Write the instances of :meth:`worst` into the card's folder."""
+        for trial in self.worst().values():
+            path = self._kept(trial)
+            assert path is not None
+            path.parent.mkdir(exist_ok=True)
+            write_text(path, trial.instance.to_json() + "\n")
+
+    def figure(self) -> Figure:
+        """Every ratio, a dot an instance and a row a family: filled to the optimum, hollow to a bound."""
+        height = 0.4 * len(self.families) + 1.2
+        figure = new_figure(9.0, height)
+        axes = figure.add_axes((0.2, 0.75 / height, 0.75, (height - 0.9) / height))
+        largest = max(filter(math.isfinite, map(self._ratio, self.trials)), default=1.0)
+        for trial in self.trials:
+            value, to = trial.ratio(self.problem.sense)
+            if value is not None and math.isfinite(value):
+                face = PALETTE[0] if to == "optimum" else "white"
+                row = self.families.index(trial.family)
+                (dot,) = axes.plot([value], [row], "o", markersize=5, markerfacecolor=face, markeredgecolor=INK)
+                hover(dot, [f"{trial.family}, seed {trial.seed}: ratio {fixed(value)} to the {to}"])
+        axes.set_yticks(range(len(self.families)), self.families)
+        axes.set_ylim(len(self.families) - 0.5, -0.5)
+        axes.set_xlim(1 - 0.03 * max(0.1, largest - 1), 1 + 1.05 * max(0.1, largest - 1))
+        axes.set_xlabel("ratio, one dot an instance; hollow: to a bound, the optimum being unknown", color=INK)
+        plain_axes(axes)
+        return figure
+
     def headline(self) -> list[str]:
         """What matters, a line each."""
         data = self.to_dict()
         lines = [] if self.isolated else [NOT_ISOLATED]
         lines += [f"score {self.score:.4f} (1 is optimal on all {len(self.trials)} instances, a failure counts 0)"]
         lines.append(f"feasible on {self.feasible} of {len(self.trials)} instances")
-        known = [(t.ratio(self.problem.sense), t) for t in self.trials]
-        told = [(value, to, trial) for (value, to), trial in known if value is not None]
-        if told:
-            value, to, trial = max(told, key=lambda one: one[0])
-            lines.append(f"worst of these: ratio {fixed(value)} to the {to}, family {trial.family}, seed {trial.seed}")
+        drawn = max(self.worst().values(), key=self._ratio, default=None)
+        worst = []
+        if drawn is not None:
+            value, to = drawn.ratio(self.problem.sense)
+            file = "" if self.folder is None else f": {self._kept(drawn)}"
+            place = f"family {drawn.family}, seed {drawn.seed}{file}"
+            worst.append((value or 0.0, f"ratio {fixed(value)} to the {to}, {place}"))
         if data["worst"] is not None:
-            worst = data["worst"]
-            found = worst["ratio"] if isinstance(worst["ratio"], str) else fixed(worst["ratio"])
-            lines.append(f"worst instance of its hunt: ratio {found} to the optimum, {worst['file']}")
+            value = float(data["worst"]["ratio"])
+            worst.append((value, f"ratio {fixed(value)} to the optimum, by its hunt: {data['worst']['file']}"))
+        names = ("worst found: ", "beside that, ")
+        ordered = sorted(worst, key=lambda one: -one[0])
+        lines += [name + line for name, (_, line) in zip(names, ordered, strict=False)]
         if self.hunted is not None and self.hunted.lost:
             count, first = len(self.hunted.lost), self.hunted.lost[0].split("; the instance is in ")[0]
             lines.append(f"no feasible solution on {count} of the instances that the hunt tried, the first: {first}")

@@ -7,7 +7,7 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch, Rectangle
 
 from schedgap.benchmarks.figures.palette import INK, MARK
-from schedgap.benchmarks.figures.style import ink_on, job_colour, new_figure, plain_axes
+from schedgap.benchmarks.figures.style import hover, ink_on, job_colour, new_figure, plain_axes
 from schedgap.formulations.comm_contention.dynamics import simulate, starts_of
 from schedgap.formulations.comm_contention.instance import CommContentionInstance
 from schedgap.formulations.common.instance import Solution
@@ -42,11 +42,13 @@ def rates(instance: CommContentionInstance, solution: Solution) -> Figure:
         height_now = 0.0
         for name in sorted(gap.active, key=lambda active: place[active]):
             colour = job_colour(place[name])
-            top.add_patch(Rectangle((gap.begin, height_now), width, gap.rate, facecolor=colour, edgecolor="none"))
+            block = Rectangle((gap.begin, height_now), width, gap.rate, facecolor=colour, edgecolor="none")
             height_now += gap.rate
             strength = 0.55 if len(gap.active) == 1 else 1.0
             bar = Rectangle((gap.begin, place[name] - 0.38), width, 0.76, facecolor=colour, alpha=strength)
-            low.add_patch(bar)
+            told = f"{name}: {gap.begin:g} to {gap.end:g} seconds, {gap.rate:g} of {alone:g} units per second"
+            top.add_patch(hover(block, [told]))
+            low.add_patch(hover(bar, [told]))
         if height_now < alone:
             top.add_patch(Rectangle((gap.begin, height_now), width, alone - height_now, facecolor=_LOST))
     top.axhline(alone, color=MARK, linestyle="--", linewidth=1.0)

@@ -54,6 +54,8 @@ def gantt(instance: DdlClusterInstance, solution: Solution) -> Figure:
 Placement = Sequence[Sequence[Gpu]]
 Bar = tuple[Gpu, float, float, int, int]
 """A compute task: its GPU, begin and end in seconds, its job, and 0 for forward, 1 for backward."""
+KINDS = {-1: (0.75, "holds the GPU"), 0: (0.35, "forward"), 1: (0.0, "backward"), 2: (0.0, "all-reduce")}
+"""Of blocks: how much white is in their colour, and what they are."""
 Message = tuple[int, float, float]
 """An all-reduce: its job, admission and end in seconds."""
 
@@ -139,7 +141,8 @@ def _tasks(
             shapes.setdefault((j, 2), []).append((begin, end, low, low + 0.88 / count))
     for (j, kind), boxes in sorted(shapes.items(), key=lambda item: (item[0][1], item[0][0])):
         line = 0.4 if len(bars) < 600 and kind >= 0 else 0.0
-        chart.boxes(boxes, _lighter(job_colour(j), (0.75, 0.35, 0.0, 0.0)[kind + 1]), line)
+        part, work = KINDS[kind]
+        chart.boxes(boxes, _lighter(job_colour(j), part), line, f"{instance.jobs[j].id}, {work}")
     for s in range(len(instance.servers)):
         chart.axes.axhline(row_of[s, -1] + 1, color="#888888", linewidth=0.8)
     grey = (0.35, 0.35, 0.35)
@@ -180,7 +183,7 @@ def _holders(instance: DdlClusterInstance, placement: Placement, placed: list[fl
     for gpu, here in held.items():
         for (j, begin, end), lane, count in _lanes(here):
             low = gpu + 0.05 + 0.9 * lane / count
-            chart.boxes([(begin, end, low, low + 0.9 / count)], job_colour(j), 0.3)
+            chart.boxes([(begin, end, low, low + 0.9 / count)], job_colour(j), 0.3, instance.jobs[j].id)
     for first in instance.first_gpu[1:]:
         chart.axes.axhline(first, color=FAINT, linewidth=0.8)
     return chart.figure
@@ -196,8 +199,8 @@ def _jobs(instance: DdlClusterInstance, placed: list[float], finish: list[float]
         half = 0.2 + 0.3 * job.gpus / widest
         shade = PALETTE[5] if job.gpus > 4 else PALETTE[0]
         if placed[j] > job.arrival:
-            chart.boxes([(job.arrival, placed[j], place + 0.3, place + 0.7)], FAINT)
-        chart.boxes([(placed[j], finish[j], place + 0.5 - half, place + 0.5 + half)], shade)
+            chart.boxes([(job.arrival, placed[j], place + 0.3, place + 0.7)], FAINT, name=f"{job.id} waits")
+        chart.boxes([(placed[j], finish[j], place + 0.5 - half, place + 0.5 + half)], shade, name=job.id)
     chart.axes.set_ylabel(f"{len(order)} jobs by arrival", fontsize=9)
     handles = [
         Patch(facecolor=PALETTE[5], label="more than 4 GPUs"),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -10,7 +12,7 @@ from matplotlib.patches import Patch
 from numpy.typing import NDArray
 
 from schedgap.benchmarks.figures.palette import GRID, INK, MARK
-from schedgap.benchmarks.figures.style import ink_on, job_colour, new_figure, plain_axes, whole_numbers
+from schedgap.benchmarks.figures.style import hover, ink_on, job_colour, new_figure, plain_axes, whole_numbers
 from schedgap.formulations.common.instance import Solution
 from schedgap.formulations.ddljs.instance import DdljsInstance
 from schedgap.formulations.ddljs.utility import reaches, utility
@@ -65,21 +67,16 @@ def _bands(axes: Axes, instance: DdljsInstance, grid: Ints) -> bool:
     for i in np.flatnonzero(grid.any(axis=1)).tolist():
         above = below + grid[i]
         colour = job_colour(i)
-        axes.stairs(above, edges, baseline=below, fill=True, color=colour, linewidth=0)
+        band = axes.stairs(above, edges, baseline=below, fill=True, color=colour, linewidth=0)
+        held = np.flatnonzero(grid[i]) + 1
+        hover(band, [f"{instance.jobs[i].id}: {grid[i].sum()} worker-slots in slots {held[0]} to {held[-1]}"])
         if slots <= 60:
             axes.stairs(above, edges, baseline=below, color="white", linewidth=0.5)
             for slot in np.flatnonzero(grid[i]).tolist():
                 if slot == 0 or not grid[i, slot - 1]:
-                    axes.text(
-                        slot + 1,
-                        (below[slot] + above[slot]) / 2,
-                        instance.jobs[i].id,
-                        ha="center",
-                        va="center",
-                        fontsize=7,
-                        color=ink_on(colour),
-                        clip_on=True,
-                    )
+                    style: dict[str, Any] = {"ha": "center", "va": "center", "fontsize": 7, "clip_on": True}
+                    middle = (below[slot] + above[slot]) / 2
+                    axes.text(slot + 1, middle, instance.jobs[i].id, color=ink_on(colour), **style)
         below = above
     room = max((sum(caps) for caps in _room(instance)), default=0)
     shown = bool(room) and room <= 3 * max(1.0, float(below.max()))
@@ -117,7 +114,9 @@ def _reached(axes: Axes, instance: DdljsInstance, done: Ints) -> None:
         parts.append((reached - worst) / best if best else 1.0)
     place = np.arange(len(parts))
     axes.bar(place, [1.0] * len(parts), width=0.8, color=GRID)
-    axes.bar(place, parts, width=0.8, color=[job_colour(i) for i in range(len(parts))])
+    for i, part in enumerate(parts):
+        (bar,) = axes.bar(i, part, width=0.8, color=job_colour(i))
+        hover(bar, [f"{instance.jobs[i].id}: {part:.0%} of the utility it has alone"])
     axes.set_xlim(-0.6, len(parts) - 0.4)
     axes.set_ylim(0, 1.02)
     axes.set_ylabel("share of\nutility", color=INK, fontsize=9)

@@ -17,7 +17,7 @@ from matplotlib.patches import Circle, Rectangle, Wedge
 
 from schedgap.benchmarks.figures.network_layout import MOST_IN_A_ROW, Floats, layout
 from schedgap.benchmarks.figures.palette import INK
-from schedgap.benchmarks.figures.style import ink_on, new_figure
+from schedgap.benchmarks.figures.style import hover, ink_on, new_figure
 from schedgap.formulations.common.instance import Solution
 from schedgap.formulations.g_vne.instance import GVneInstance
 
@@ -109,26 +109,37 @@ def _draw_links(
 ) -> None:
     drawn = []
     for pair in [*instance.link_index, *(pair for pair in uses if pair not in instance.link_index)]:
-        drawn.append((_share_of_link(instance, pair, uses), _beside(places, pair, 0.16 * size)))
+        drawn.append((_share_of_link(instance, pair, uses), _beside(places, pair, 0.16 * size), pair))
     drawn.sort(key=lambda item: item[0])  # the fullest on top
-    colours = [OVER if share > 1 + 1e-9 else LOAD(min(1.0, share)) for share, _ in drawn]
+    colours = [OVER if share > 1 + 1e-9 else LOAD(min(1.0, share)) for share, *_ in drawn]
     width = max(0.8, 72 * 0.2 * size)
-    lines = [line for _, line in drawn]
-    axes.add_collection(LineCollection(lines, colors=colours, linewidths=width, zorder=1, capstyle="butt"))
+    links = LineCollection([line for _, line, _ in drawn], colors=colours, linewidths=width, zorder=1, capstyle="butt")
+    told = [f"{_ends(instance, pair)}: {_part(share)} of its bandwidth" for share, _, pair in drawn]
+    axes.add_collection(hover(links, told))
 
 
 def _draw_rings(
     axes: Axes, instance: GVneInstance, places: Floats, size: float, uses: Mapping[tuple[int, int], list[int]]
 ) -> None:
     """Each use of a link as a line of the job's colour; many uses of one link share a fixed width."""
-    lines, colours, widths = [], [], []
+    lines, colours, widths, told = [], [], [], []
     for pair, jobs in uses.items():
         step = min(0.17 * size, 0.75 * size / len(jobs))
         for place, job in enumerate(sorted(jobs)):
             lines.append(_beside(places, pair, 0.3 * size + step * (place + 0.5)))
             colours.append(_job_colour(job))
             widths.append(max(0.3, 72 * step * 0.75))
-    axes.add_collection(LineCollection(lines, colors=colours, linewidths=widths, zorder=2, capstyle="round"))
+            told.append(f"{instance.jobs[job].id}: {_ends(instance, pair)}")
+    rings = LineCollection(lines, colors=colours, linewidths=widths, zorder=2, capstyle="round")
+    axes.add_collection(hover(rings, told))
+
+
+def _part(share: float) -> str:
+    return f"{share:.0%}" if math.isfinite(share) else "more than all"
+
+
+def _ends(instance: GVneInstance, pair: tuple[int, int]) -> str:
+    return " to ".join(instance.servers[node].id for node in pair)
 
 
 def _draw_nodes(axes: Axes, instance: GVneInstance, places: Floats, size: float, rings: Mapping[str, Any]) -> None:
@@ -140,43 +151,30 @@ def _draw_nodes(axes: Axes, instance: GVneInstance, places: Floats, size: float,
         x, y = float(places[node][0]), float(places[node][1])
         if not server.resources:
             half = 0.6 * size
-            axes.add_patch(Rectangle((x - half, y - half), 2 * half, 2 * half, facecolor="#555555", zorder=4))
+            square = Rectangle((x - half, y - half), 2 * half, 2 * half, facecolor="#555555", zorder=4)
+            axes.add_patch(hover(square, [f"switch {server.id}"]))
         else:
-            axes.add_patch(Circle((x, y), size, facecolor="white", edgecolor="#444444", linewidth=0.8, zorder=3))
+            circle = Circle((x, y), size, facecolor="white", edgecolor="#444444", linewidth=0.8, zorder=3)
+            axes.add_patch(hover(circle, [f"server {server.id}"]))
             if _overfilled(instance, node, hosted[node]):
                 axes.add_patch(Circle((x, y), 1.12 * size, fill=False, edgecolor=OVER, linewidth=2.5, zorder=5))
             angle, dark = 90.0, 0.0
             for job, count in sorted(hosted[node].items()):
                 share = _share(server.resources, instance.jobs[job].demand, count)
                 end = angle - 360 * min(1.0, share)
-                axes.add_patch(
-                    Wedge(
-                        (x, y),
-                        size,
-                        end,
-                        angle,
-                        facecolor=_job_colour(job),
-                        edgecolor="#444444",
-                        linewidth=0.4,
-                        zorder=4,
-                    )
+                colours: dict[str, Any] = {"facecolor": _job_colour(job), "edgecolor": "#444444"}
+                told = (
+                    f"{instance.jobs[job].id}: {count} worker{'s' * (count > 1)} on {server.id}, {_part(share)} of it"
                 )
+                axes.add_patch(hover(Wedge((x, y), size, end, angle, linewidth=0.4, zorder=4, **colours), [told]))
                 angle = end
                 dark += share if ink_on(to_rgb(_job_colour(job))) != INK else 0.0
         letters = 7.0 if not server.resources and switches <= MOST_NAMED else room
         if letters >= 4:
             above = 0.0 if server.resources else size
             ink = "white" if server.resources and dark > 0.7 else INK
-            axes.text(
-                x,
-                y + above,
-                server.id[:10],
-                ha="center",
-                va="center" if server.resources else "bottom",
-                fontsize=letters,
-                color=ink,
-                zorder=5,
-            )
+            place: dict[str, Any] = {"ha": "center", "va": "center" if server.resources else "bottom", "zorder": 5}
+            axes.text(x, y + above, server.id[:10], fontsize=letters, color=ink, **place)
 
 
 def _hosted(instance: GVneInstance, rings: Mapping[str, Any]) -> list[dict[int, int]]:

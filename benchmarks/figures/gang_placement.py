@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Patch, Rectangle
 
 from schedgap.benchmarks.figures.palette import FAINT, INK, PALETTE
-from schedgap.benchmarks.figures.style import new_figure
+from schedgap.benchmarks.figures.style import hover, new_figure
 from schedgap.formulations.common.instance import Json, Solution
 from schedgap.formulations.gang_placement.instance import WHOLE, GangPlacementInstance
 
@@ -21,8 +21,8 @@ MOST_NODES = 400
 MOST_IN_LEGEND = 24
 _HATCHES = ("", "//", "..", "xx")
 
-Taken = dict[tuple[str, int], list[tuple[int, int]]]
-"""By node and device, gangs with the thousandths that each has."""
+Taken = dict[tuple[str, int], list[tuple[int, int, str]]]
+"""By node and device, gangs with the thousandths that each has, and their ids."""
 
 
 def devices(instance: GangPlacementInstance, solution: Solution) -> Figure:
@@ -69,7 +69,7 @@ def _taken(instance: GangPlacementInstance, solution: Solution) -> Taken:
     for g, gang in enumerate(instance.gangs):
         for pod in solution.get("placement", {}).get(gang.id, ()):
             for device in pod.get("devices", ()):
-                found[pod["node"], device].append((g, min(gang.pods[pod["group"]].gpu, WHOLE)))
+                found[pod["node"], device].append((g, min(gang.pods[pod["group"]].gpu, WHOLE), gang.id))
     return found
 
 
@@ -79,11 +79,12 @@ def _look(gang: int) -> dict[str, Json]:
     return {"facecolor": PALETTE[gang % len(PALETTE)], "hatch": hatch, "edgecolor": INK}
 
 
-def _device(axes: Axes, x: float, y: float, free: int, gangs: list[tuple[int, int]]) -> None:
+def _device(axes: Axes, x: float, y: float, free: int, gangs: list[tuple[int, int, str]]) -> None:
     bottom = 0.0
-    parts = [*(((part / WHOLE), _look(g)) for g, part in gangs), ((WHOLE - free) / WHOLE, {"facecolor": FAINT})]
-    for height, look in parts:
+    parts = [*((part / WHOLE, _look(g), name) for g, part, name in gangs)]
+    for height, look, name in [*parts, ((WHOLE - free) / WHOLE, {"facecolor": FAINT}, "runs")]:
         if height:
-            axes.add_patch(Rectangle((x, y + 0.9 - 0.8 * (bottom + height)), 0.9, 0.8 * height, lw=0.4, **look))
+            taken = Rectangle((x, y + 0.9 - 0.8 * (bottom + height)), 0.9, 0.8 * height, lw=0.4, **look)
+            axes.add_patch(hover(taken, [f"{name}: {height:.0%} of the device"]))
             bottom += height
     axes.add_patch(Rectangle((x, y + 0.1), 0.9, 0.8, facecolor="none", edgecolor=INK, lw=0.6))

@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Patch, Rectangle
 
 from schedgap.benchmarks.figures.palette import FAINT, INK, MARK
-from schedgap.benchmarks.figures.style import job_colour, new_figure, plain_axes, whole_numbers
+from schedgap.benchmarks.figures.style import hover, job_colour, new_figure, plain_axes, whole_numbers
 from schedgap.benchmarks.figures.timeline import EDGE, WIDTH, Timeline, row_height
 from schedgap.formulations.common.errors import InputError
 from schedgap.formulations.common.instance import Solution
@@ -94,8 +94,9 @@ def _stacked(instance: GpuSharingInstance, solution: Solution) -> Figure:
         low = 0
         for j, first, last, gpus in running:
             if first <= begin <= last:
-                colour = job_colour(j)
-                axes.add_patch(Rectangle((begin - 0.5, low), end - begin, gpus, facecolor=colour, edgecolor="none"))
+                band = Rectangle((begin - 0.5, low), end - begin, gpus, facecolor=job_colour(j), edgecolor="none")
+                told = f"{instance.jobs[j].id}: slots {first} to {last}, {gpus} GPU{'s' * (gpus > 1)}"
+                axes.add_patch(hover(band, [told]))
                 low += gpus
     axes.set_xlim(edges[0] - 0.5, edges[-1] - 0.5)
     axes.set_ylim(0, instance.total_gpus)

@@ -126,8 +126,13 @@ def _names(chart: Timeline, instance: HadarInstance, grid: Ints, start: int) -> 
             job = int(grid[line, first])
             above = line > 0 and grid[line - 1, first] == job and (first == 0 or grid[line - 1, first - 1] != job)
             if job >= 0 and not above:
-                box = (first + 0.5, slot + 0.5, start + line, start + line + 1)
-                chart.name(instance.jobs[job].id, box, job_colour(job), largest=8.0)
+                name, tall = instance.jobs[job].id, 1
+                while line + tall < len(grid) and (grid[line + tall, first:slot] == job).all():
+                    tall += 1
+                chart.told(name, (first + 0.5, slot + 0.5, start + line, start + line + tall))
+                chart.name(
+                    name, (first + 0.5, slot + 0.5, start + line, start + line + 1), job_colour(job), largest=8.0
+                )
             first = slot
 
 

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import partial
 from pathlib import Path
-from typing import cast
+from typing import TypeVar, cast
 
 import matplotlib
 from matplotlib.artist import Artist
@@ -24,6 +24,8 @@ from schedgap.formulations.common.errors import InputError
 from schedgap.formulations.common.files import write_bytes
 
 matplotlib.rcParams["text.parse_math"] = False  # names may have dollar signs
+for part in ("text.color", "axes.labelcolor", "xtick.color", "ytick.color"):
+    matplotlib.rcParams[part] = INK  # what has no colour of its own would stay black on a dark page
 
 LARGEST = 400
 """Inches of a picture: at 150 dots each what raster formats can hold."""
@@ -32,6 +34,7 @@ _HOVER, _APART = "hover:", "\u2063"
 """What marks an artist with titles, and stands between them."""
 
 
+Shape = TypeVar("Shape", bound=Artist)
 Colour = tuple[float, float, float]
 Panel = Callable[[float, float], SubFigure]
 """Where a drawing goes instead of a figure of its own, for its width and height in inches."""
@@ -88,10 +91,11 @@ def ink_on(colour: Colour) -> str:
     return DARK if 0.2126 * red + 0.7152 * green + 0.0722 * blue > 0.22 else LIGHT
 
 
-def hover(artist: Artist, titles: Sequence[str]) -> None:
-    """What a browser shows of an SVG when the pointer rests on the artist: a line for it, or for each of its dots."""
+def hover(artist: Shape, titles: Sequence[str]) -> Shape:
+    """The artist; where the pointer rests on it, an SVG shows its line, or that of the part under the pointer."""
     if titles:
         artist.set_gid(_HOVER + _APART.join(titles))
+    return artist
 
 
 def _titled(svg: str) -> str:
@@ -104,9 +108,11 @@ def _titled(svg: str) -> str:
         if len(titles) == 1:
             found.append(f"<g>{titles[0]}{rest}")
         else:
-            dots = iter(titles)
-            fill = partial(re.sub, r"<use ([^>]*)/>", lambda dot, dots=dots: f"<use {dot[1]}>{next(dots)}</use>")
-            found.append(f"<g>{fill(rest, count=len(titles))}")
+            drawn = "use" if rest.lstrip().startswith("<defs>") else "path"  # shapes that are alike are named first
+            shapes = iter(titles)
+            whole = partial(lambda shape, kind, titles: f"<{kind} {shape[1]}>{next(titles)}</{kind}>", kind=drawn)
+            fill = partial(whole, titles=shapes)
+            found.append(f"<g>{re.sub(rf'<{drawn} ([^>]*)/>', fill, rest, count=len(titles))}")
     return "".join(found)
 
 

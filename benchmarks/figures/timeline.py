@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from matplotlib.artist import Artist
@@ -20,6 +20,8 @@ NARROW = 0.09
 """Inches of a row below which frames are thin and there are no lines between rows."""
 READABLE = 4.5
 """Points of the smallest name that is written."""
+MOST_TITLES = 200
+"""Of more blocks of one kind only the name is told: a page has to stay small."""
 OBJECTIVE = "objective"
 """What marks the line of the objective."""
 BESIDE = 0.3
@@ -89,13 +91,17 @@ class Timeline:
         corner, width, height = (begin, low), end - begin, high - low
         hatch: dict[str, Any] = {"hatch": "//", "edgecolor": HATCH} if hatched else {"edgecolor": "none"}
         block = Rectangle(corner, width, height, facecolor=colour, linewidth=0, zorder=2, **hatch)
-        self.axes.add_patch(block)
+        self.axes.add_patch(hover(block, [self._told(name, begin, end)] if name else []))
         line = 0.3 if self.row <= NARROW else 1.0 if hatched else 0.6
         frame = Rectangle(corner, width, height, facecolor="none", edgecolor=EDGE, linewidth=line, zorder=2.1)
         self.axes.add_patch(frame)
-        if name:
-            hover(block, [self._told(name, begin, end)])
         self.name(name, box, colour, hatched=hatched, largest=largest)
+
+    def told(self, name: str, box: Box) -> None:
+        """What a block tells that is drawn already: unseen, but not for the pointer."""
+        begin, end, low, high = box
+        unseen = Rectangle((begin, low), end - begin, high - low, facecolor="white", alpha=0.01, linewidth=0, zorder=5)
+        self.axes.add_patch(hover(unseen, [self._told(name, begin, end)]))
 
     def _told(self, name: str, begin: float, end: float) -> str:
         """A block in words, for who points at it."""
@@ -117,10 +123,12 @@ class Timeline:
         style: dict[str, Any] = {"ha": "center", "va": "center", "clip_on": True}
         self.axes.text(*middle, words, fontsize=size, color=ink_on(colour), bbox=behind, zorder=3, **style)
 
-    def boxes(self, boxes: Iterable[Box], colour: str | Colour, line: float = 0.0) -> None:
-        """Many blocks of one colour, without names."""
+    def boxes(self, boxes: Sequence[Box], colour: str | Colour, line: float = 0.0, name: str = "") -> None:
+        """Many blocks of one colour, which tell their name and times to who points at them."""
         corners = [[(begin, low), (end, low), (end, high), (begin, high)] for begin, end, low, high in boxes]
-        self.axes.add_collection(PolyCollection(corners, facecolors=[colour], edgecolors=EDGE, linewidths=line))
+        blocks = PolyCollection(corners, facecolors=[colour], edgecolors=EDGE, linewidths=line)
+        told = [self._told(name, begin, end) for begin, end, *_ in boxes[: MOST_TITLES + 1] if name]
+        self.axes.add_collection(hover(blocks, told if len(told) <= MOST_TITLES else [name]))
 
     def label(self, low: float, high: float, name: str, more: str = "") -> None:
         """The name of some rows left of them, with a second line where they are tall."""

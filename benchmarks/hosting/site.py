@@ -8,14 +8,14 @@ import json
 import re
 import tempfile
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 from pydantic import Field
 
 from schedgap.benchmarks.hosting.standings import Outcome, Standing, outcome_row, standings, standings_sheet
 from schedgap.benchmarks.instances import figure_of, workload_of
-from schedgap.benchmarks.library.collection import KEY, BestKnown, Credit, Entry, Past, about, faults, plain_record
+from schedgap.benchmarks.library.collection import KEY, BestKnown, Credit, Entry, Past, about, plain_record
 from schedgap.benchmarks.report.page import picture, render
 from schedgap.benchmarks.report.sheet import Marked, Sheet
 from schedgap.benchmarks.sweep.progress import Progress, Sink
@@ -100,12 +100,12 @@ class Site:
     ----------
     folder : where they go
     outcomes : of the methods
-    wrong : what does not hold in the records that are written so far, by id
+    wrong : what does not hold in the records, by id
     """
 
     folder: Path
     outcomes: Sequence[Outcome]
-    wrong: dict[str, list[str]] = field(default_factory=dict)
+    wrong: Mapping[str, Sequence[str]]
 
     def write(self, entries: Sequence[Entry], progress: Sink | None = None) -> Path:
         """Write everything; the first page last.
@@ -176,9 +176,7 @@ class Site:
 
     def _instance(self, entry: Entry) -> None:
         """The page of an instance, with its picture and its files."""
-        known, problem, wrong = entry.known, entry.problem, faults(entry)
-        if wrong:
-            self.wrong[entry.id] = wrong
+        known, problem, wrong = entry.known, entry.problem, self.wrong.get(entry.id, ())
         name = f"instances/{entry.id}"
         mine = [one for one in self.outcomes if one.id == entry.id]
         drawn = None

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, cached_property
 from pathlib import Path
@@ -121,7 +121,7 @@ class Entry:
     @cached_property
     def frozen(self) -> bool:
         """Whether it is one of those that methods are scored on: small, and with a bound."""
-        return self.known.bound is not None and len(self.instance.to_json(None)) <= LARGEST
+        return self.known.bound is not None and len(json.dumps(self.data)) <= LARGEST
 
     @property
     def certificate(self) -> Path | None:
@@ -260,12 +260,12 @@ def entries(
     return tuple(sorted(chosen, key=lambda entry: (places.get(entry.id.partition("/")[0], len(order)), entry.id)))
 
 
-def find(name: str, folder: str | Path | None = None) -> Entry:
-    """The record of this id.
+def find(name: str, among: Sequence[Entry] | None = None) -> Entry:
+    """The record of this id, among the shipped ones where no others are given.
 
     Raises InputError: there is none.
     """
-    known = {entry.id: entry for entry in entries(folder=folder)}
+    known = {entry.id: entry for entry in (entries() if among is None else among)}
     if name not in known:
         raise InputError(f"library: unknown record {name!r} (see: schedgap library list){near(name, known)}")
     return known[name]
@@ -294,9 +294,9 @@ def judged(entry: Entry, solution: Solution, certificate: Path | str | None) -> 
     try:
         given = json.loads(text)
     except (ValueError, RecursionError) as fault:
-        raise InputError(f"{entry.id}: the certificate is not JSON: {fault}") from None
+        raise InputError(f"the certificate of {entry.id} is not JSON: {fault}") from None
     if not isinstance(given, Mapping):
-        raise InputError(f"{entry.id}: the certificate must be a JSON object, got {type(given).__name__}")
+        raise InputError(f"the certificate of {entry.id} must be a JSON object, got {type(given).__name__}")
     report, verdict = with_certificate(entry.problem, entry.instance, solution, report, given)
     return report, None if verdict is None or verdict.bound is None else float(verdict.bound)
 

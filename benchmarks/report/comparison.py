@@ -117,6 +117,10 @@ def _notes(found: Comparison) -> list[str]:
         notes.append(
             "proof of what is optimal or infeasible: " + ", ".join(f"{level} = {level.meaning}" for level in levels)
         )
+    if any(one.cut and one.objective is None for row in found.rows for one in row.results):
+        line = "a limit came before a schedule: without one heuristics end by themselves; of a log, import fewer jobs"
+        line += " (--set jobs=50) or shorter ones (time_scale=0.1)"
+        notes.append(textwrap.fill(line, WIDTH, subsequent_indent="  "))
     if any(row.outside_model and row.bound is not None for row in found.rows):
         notes.append("* a bound on what the method's own model allows, not on this problem")
     if any(row.seconds is not None for row in found.rows):
@@ -138,8 +142,8 @@ def _metrics_table(found: Comparison) -> list[str]:
     lines = [[name, *(number(known.get(title), 4) for title in titles)] for name, known in told if known]
     if not lines:
         return []
-    note = found.problem.metrics_note if any("-" in line for line in lines) else ""
-    return ["", table(["method", *titles], lines, "l" + "r" * len(titles)), *([note] if note else [])]
+    note = textwrap.wrap(found.problem.metrics_note, WIDTH, subsequent_indent="  ")
+    return ["", table(["method", *titles], lines, "l" + "r" * len(titles)), *note]
 
 
 def _bound_cell(row: MethodRuns) -> str:

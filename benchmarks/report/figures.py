@@ -23,6 +23,10 @@ from schedgap.catalogue.problem import Problem
 REPAIRED = "#0072B2"
 LINES = ("-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1)), (0, (1, 1)))
 MARKERS = "osD^vPX*"
+LOG = (1.0, 2.0, 5.0)
+"""Ticks of a logarithmic axis, in each power of ten."""
+PERCENT = FuncFormatter(lambda value, _: f"{100 * value:.0f}%")
+SECONDS = "seconds, one thread, building included"
 WRAP = 36
 """Characters of a line of a legend."""
 
@@ -62,9 +66,7 @@ def ratio_figure(problem: Problem, runs: pd.DataFrame, places: Mapping[str, int]
     axes.set_ylim(len(rows) - 0.35, -0.5)
     _ratio_axis(axes, largest)
     axes.axvline(1.0, color="#888888", linewidth=0.8, zorder=0)
-    axes.set_title(f"{problem.id}: ratio of each heuristic, one dot per instance", fontsize=11, loc="left", color=INK)
-    axes.set_xlabel("ratio (1 is optimal)", fontsize=10, color=INK)
-    plain_axes(axes)
+    _named(axes, f"{problem.id}: ratio of each heuristic, one dot per instance", "ratio (1 is optimal)")
     dot: dict[str, Any] = {"linestyle": "", "color": INK, "markersize": 5}
     bar: dict[str, Any] = {"linewidth": 2.5, "marker": "|", "markersize": 8}
     kinds = {claim.guarantee.kind for claim in heads if claim.least is not None}
@@ -83,12 +85,8 @@ def ratio_figure(problem: Problem, runs: pd.DataFrame, places: Mapping[str, int]
 
 def _draw_ratios(axes: Axes, y: int, mine: pd.DataFrame, largest: float, hue: str) -> None:
     """The dots of one heuristic, and its mean."""
-    kinds = [
-        mine.shown[mine.ratio_to == "optimum"],
-        mine.shown[mine.ratio_to == "bound"],
-        mine.shown[mine.ratio.isna()],
-    ]
-    drawn = [kind.dropna() for kind in kinds]
+    kinds = (mine.ratio_to == "optimum", mine.ratio_to == "bound", mine.ratio.isna())
+    drawn = [mine.shown[kind].dropna() for kind in kinds]
     for filled, values in zip((True, False, False), drawn, strict=True):
         # Equal values fan out around the row's middle, so that none hides another.
         seen: dict[float, int] = {}
@@ -103,18 +101,9 @@ def _draw_ratios(axes: Axes, y: int, mine: pd.DataFrame, largest: float, hue: st
             k = seen[key] = seen.get(key, -1) + 1
             xs.append(value)
             ys.append(y - 0.05 + min(0.2, 0.035 * ((k + 1) // 2)) * (1 if k % 2 else -1))
-        (dots,) = axes.plot(
-            xs,
-            ys,
-            linestyle="",
-            marker="o",
-            markersize=4.8,
-            markerfacecolor=hue if filled else "white",
-            markeredgecolor=INK,
-            markeredgewidth=0.5,
-            alpha=0.85,
-            zorder=3,
-        )
+        dot: dict[str, Any] = {"markersize": 4.8, "markeredgecolor": INK, "markeredgewidth": 0.5, "alpha": 0.85}
+        dot["markerfacecolor"] = hue if filled else "white"
+        (dots,) = axes.plot(xs, ys, "o", zorder=3, **dot)
         hover(dots, told)
     # Never a mean of both kinds: of those to the optimum, where there are any. None over survivors only.
     first = next(values for values in drawn if len(values))
@@ -137,27 +126,15 @@ def _draw_bounds(axes: Axes, y: int, bounds: Sequence[Claim | None], largest: fl
         words = [f"to {number(claim.most, 3)}"] if beyond else []
         words += ["refuted"] if claim.kind == "refuted" else []
         if words:
-            axes.annotate(
-                ", ".join(words),
-                (high, level),
-                xytext=(7, 0),
-                textcoords="offset points",
-                fontsize=7.5,
-                color=colour,
-                va="center",
-                annotation_clip=False,
-            )
+            beside: dict[str, Any] = {"xytext": (7, 0), "textcoords": "offset points", "annotation_clip": False}
+            axes.annotate(", ".join(words), (high, level), fontsize=7.5, color=colour, va="center", **beside)
 
 
 def _ratio_axis(axes: Axes, largest: float) -> None:
     """Linear up to 6, logarithmic beyond."""
     if largest > 6:
-        axes.set_xscale("log")
+        _log_ticks(axes, (1.0, 1.5, 2.0, 3.0, 5.0, 7.0) if largest <= 50 else LOG if largest <= 1e4 else (1.0,))
         axes.set_xlim(0.97, largest)
-        subs = (1.0, 1.5, 2.0, 3.0, 5.0, 7.0) if largest <= 50 else (1.0, 2.0, 5.0) if largest <= 1e4 else (1.0,)
-        axes.xaxis.set_major_locator(LogLocator(base=10, subs=subs))
-        axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
-        axes.xaxis.set_minor_formatter(NullFormatter())
     else:
         axes.set_xlim(1 - 0.03 * (largest - 1), largest)
     axes.grid(axis="x", color=GRID, linewidth=0.8)
@@ -189,8 +166,7 @@ def _profile_figure(
 ) -> Figure:
     finite = [value for values in to_best.values() for value in values if math.isfinite(value)]
     largest = 1.05 * max([1.5, *finite])
-    figure = new_figure(9.0, 3.9)
-    axes = figure.add_subplot()
+    axes = _curves()
     for name, values in to_best.items():
         ordered = sorted(value for value in values if math.isfinite(value))
         xs = [1.0, *(max(1.0, value) for value in ordered), largest]
@@ -199,20 +175,18 @@ def _profile_figure(
     _ratio_axis(axes, largest)
     axes.set_xlim(1.0 if largest > 6 else 1 - 0.01 * (largest - 1), largest)
     axes.set_ylim(0, 1.03)
-    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{100 * value:.0f}%"))
+    axes.yaxis.set_major_formatter(PERCENT)
     axes.grid(color=GRID, linewidth=0.8)
-    axes.set_xlabel("factor of the best schedule known (the optimum where it is proven)", fontsize=10, color=INK)
-    axes.set_ylabel("share of instances", fontsize=10, color=INK)
+    factor = "factor of the best schedule known (the optimum where it is proven)"
     title = f"{problem.id}: instances solved within a factor of the best{where}"
-    axes.set_title(title, fontsize=11, loc="left", color=INK)
-    plain_axes(axes)
-    _legend(figure, axes)
-    return figure
+    return _named(axes, title, factor, "share of instances")
 
 
 def _staircase(axes: Axes, place: int, xs: Sequence[float], ys: Sequence[float], label: str) -> None:
     colour, line = _line_colour(place), LINES[place % len(LINES)]
-    axes.step(xs, ys, where="post", color=colour, linestyle=line, linewidth=1.9, label=textwrap.fill(label, WRAP))
+    words = textwrap.fill(label, WRAP)
+    (drawn,) = axes.step(xs, ys, where="post", color=colour, linestyle=line, linewidth=1.9, label=words)
+    hover(drawn, [label])
 
 
 def proof_figure(problem: Problem, runs: pd.DataFrame, places: Mapping[str, int]) -> Figure | None:
@@ -228,8 +202,7 @@ def proof_figure(problem: Problem, runs: pd.DataFrame, places: Mapping[str, int]
     times = {name: [max(s, 1e-3) for s in proven.seconds[proven.label == name]] for name in tried.index}
     if not any(times.values()):
         return None
-    figure = new_figure(9.0, 3.9)
-    axes = figure.add_subplot()
+    axes = _curves()
     slowest = max(value for values in times.values() for value in values)
     fastest = min(value for values in times.values() for value in values)
     for name, values in times.items():
@@ -237,17 +210,13 @@ def proof_figure(problem: Problem, runs: pd.DataFrame, places: Mapping[str, int]
         xs = [fastest * 0.8, *ordered, slowest * 1.3]
         ys = [0, *range(1, len(ordered) + 1), len(ordered)]
         _staircase(axes, places[name], xs, ys, f"{name} ({len(ordered)} of {tried[name]})")
-    _log_seconds(axes)
+    _log_ticks(axes, LOG)
+    axes.grid(color=GRID, linewidth=0.8)
     axes.set_xlim(fastest * 0.8, slowest * 1.3)
     axes.set_ylim(bottom=0)
     whole_numbers(axes.yaxis)
-    axes.set_ylabel("instances proven", fontsize=10, color=INK)
-    axes.set_title(
-        f"{problem.id}: instances proven within t seconds by each exact method", fontsize=11, loc="left", color=INK
-    )
-    plain_axes(axes)
-    _legend(figure, axes)
-    return figure
+    title = f"{problem.id}: instances proven within t seconds by each exact method"
+    return _named(axes, title, SECONDS, "instances proven")
 
 
 def anytime_figure(problem: Problem, runs: pd.DataFrame, places: Mapping[str, int]) -> Figure | None:
@@ -263,46 +232,47 @@ def anytime_figure(problem: Problem, runs: pd.DataFrame, places: Mapping[str, in
         return None
     least = 1e-3
     until = max(least, horizon(shared.curve))
-    figure = new_figure(9.0, 3.9)
-    axes = figure.add_subplot()
+    axes = _curves()
     for name, mine in shared.groupby("label", sort=False):
         known = mean_descent(list(zip(mine.curve, mine.best, strict=True)))
         xs = [least, *(max(least, t) for t, _ in known), until]
         ys = [1.0, *(gap for _, gap in known), known[-1][1] if known else 1.0]
         integral = seconds(mine.primal_integral.mean())
         _staircase(axes, places[str(name)], xs, ys, f"{name} (integral {integral} s)")
-    _log_seconds(axes)
+    _log_ticks(axes, LOG)
+    axes.grid(color=GRID, linewidth=0.8)
     axes.set_ylim(-0.02, 1.02)
-    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{100 * value:.0f}%"))
-    axes.set_ylabel("mean gap to the best schedule known", fontsize=10, color=INK)
-    axes.set_title(
-        f"{problem.id}: how soon {shared.one.nunique()} instances had good schedules",
-        fontsize=11,
-        loc="left",
-        color=INK,
-    )
-    plain_axes(axes)
-    _legend(figure, axes)
-    return figure
+    axes.yaxis.set_major_formatter(PERCENT)
+    title = f"{problem.id}: how soon {shared.one.nunique()} instances had good schedules"
+    return _named(axes, title, SECONDS, "mean gap to the best schedule known")
 
 
-def _log_seconds(axes: Axes) -> None:
+def _curves() -> Axes:
+    """Of a figure for staircases, whose names :func:`_named` puts beside them."""
+    return new_figure(9.0, 3.9).add_subplot()
+
+
+def _log_ticks(axes: Axes, subs: Sequence[float]) -> None:
     axes.set_xscale("log")
-    axes.xaxis.set_major_locator(LogLocator(base=10, subs=(1.0, 2.0, 5.0)))
+    axes.xaxis.set_major_locator(LogLocator(base=10, subs=subs))
     axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
     axes.xaxis.set_minor_formatter(NullFormatter())
-    axes.grid(color=GRID, linewidth=0.8)
     axes.set_axisbelow(True)
-    axes.set_xlabel("seconds, one thread, building included", fontsize=10, color=INK)
 
 
-def _legend(figure: Figure, axes: Axes) -> None:
-    """Names right of the axes, which take the room that the longest name leaves."""
-    room = 0.0
-    if axes.get_legend_handles_labels()[1]:
+def _named(axes: Axes, title: str, along: str, up: str = "") -> Figure:
+    """The figure with a title and names of its axes; the names of staircases right of them, which take what is left."""
+    axes.set_title(title, fontsize=11, loc="left", color=INK)
+    axes.set_xlabel(along, fontsize=10, color=INK)
+    plain_axes(axes)
+    figure = axes.get_figure(root=True)
+    assert figure is not None
+    if up:
+        axes.set_ylabel(up, fontsize=10, color=INK)
         legend = axes.legend(loc="center left", bbox_to_anchor=(1.01, 0.5), fontsize=9, frameon=False)
         room = legend.get_window_extent().width / figure.bbox.width
-    axes.set_position((0.09, 0.15, min(0.70, 0.89 - room), 0.74))
+        axes.set_position((0.09, 0.15, min(0.70, 0.89 - room), 0.74))
+    return figure
 
 
 def _line_colour(place: int) -> str:

@@ -313,7 +313,7 @@ def metrics_sheet(runs: pd.DataFrame, problem: Problem) -> Sheet:
         f"Means over the {_of(common, runs)} that every heuristic solved",
         (*columns, *(Column(title) for title in titles)),
         rows,
-        (f"A mean is over all these runs: {problem.metrics_note}.",) if problem.metrics_note else (),
+        (f"A mean is over all these runs; {problem.metrics_note}.",) if problem.metrics_note else (),
     )
 
 

@@ -80,7 +80,8 @@ class Option:
             needed = self._needed(error)
         except (ValueError, TypeError):
             needed = self.kind.__name__
-        raise InputError(f"option {self.name}: must be {needed}, got {given!r}")
+        meant = near(given, map(str, self.choices))
+        raise InputError(f"option {self.name}: must be {needed}, got {given!r}{meant}")
 
     def _needed(self, error: ValidationError) -> str:
         """What a refused value would have to be."""

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import argparse
+import inspect
 import json
 import re
 import shutil
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 from schedgap.formulations.common.errors import InputError
 
@@ -20,6 +21,7 @@ STANDARD_INPUT = "<standard input>"
 
 _SETTING = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]*=")
 LARGEST_SEED = 2**31 - 1
+Found = TypeVar("Found")
 
 
 class Parser(argparse.ArgumentParser):
@@ -65,20 +67,24 @@ def split_settings(arguments: Sequence[str]) -> list[str]:
     return result
 
 
-def seconds(text: str) -> float:
-    """A time limit: positive and finite."""
-    value = _float(text)
-    if value is None or not 0 < value < 1e9:
-        raise argparse.ArgumentTypeError(f"must be seconds, positive and finite, got {text!r}")
-    return value
+def _number(what: str, most: float) -> Callable[[str], float]:
+    """The type of an option: a positive number up to `most`."""
+
+    def read(text: str) -> float:
+        try:
+            value = float(text) if text.isascii() else 0.0
+        except ValueError:
+            value = 0.0
+        if not 0 < value <= most:
+            raise argparse.ArgumentTypeError(f"must be {what}, got {text!r}")
+        return value
+
+    return read
 
 
-def factor(text: str) -> float:
-    """A positive factor."""
-    value = _float(text)
-    if value is None or not 0 < value <= 1e6:
-        raise argparse.ArgumentTypeError(f"must be a positive number, got {text!r}")
-    return value
+seconds = _number("seconds, positive and finite", 999_999_999)
+gigabytes = _number("GB, positive and finite", 999_999_999)
+factor = _number("a positive number", 1e6)
 
 
 def count(text: str) -> int:
@@ -103,28 +109,34 @@ def names(text: str) -> list[str]:
     return found
 
 
-def add_settings(parser: argparse.ArgumentParser, what: str, form: str = "option=value") -> None:
-    """``--set``, read with :func:`settings_of`."""
-    parser.add_argument("--set", action="append", default=[], metavar=form, dest="settings", help=what)
+class _Setting(argparse.Action):
+    """One ``name=value``, beside those before it."""
 
-
-def settings_of(arguments: argparse.Namespace) -> dict[str, str]:
-    """The values of ``--set`` by name.
-
-    Raises
-    ------
-    InputError
-        An argument without "=", or a name that is given twice.
-    """
-    result: dict[str, str] = {}
-    for text in arguments.settings:
+    def __call__(self, parser: argparse.ArgumentParser, space: argparse.Namespace, text: Any, *_: object) -> None:
         name, equals, value = text.partition("=")
         if not equals or not name:
             raise InputError(f"--set: must be option=value, got {text!r}")
-        if name in result:
-            raise InputError(f"--set: {name} is given twice ({result[name]!r} and {value!r})")
-        result[name] = value
-    return result
+        if name in space.settings:
+            raise InputError(f"--set: {name} is given twice ({space.settings[name]!r} and {value!r})")
+        space.settings = {**space.settings, name: value}
+
+
+def add_settings(parser: argparse.ArgumentParser, what: str, form: str = "option=value") -> None:
+    """``--set``: ``arguments.settings`` has its values by name."""
+    parser.add_argument("--set", action=_Setting, default={}, metavar=form, dest="settings", help=what)
+
+
+def call(function: Callable[..., Found], arguments: argparse.Namespace, *first: object, **more: object) -> Found:
+    """Call a function of the API, whose keywords have the names of the command's options.
+
+    It is given `first` and `more`, and every other option that it has a keyword for; an option that was not given
+    leaves the function its own default. Progress goes to standard error.
+    """
+    wanted = list(inspect.signature(function).parameters)[len(first) :]
+    told = {name: value for name, value in vars(arguments).items() if name in wanted and value is not None}
+    if "progress" in wanted:
+        told["progress"] = sys.stderr
+    return function(*first, **{**told, **more})
 
 
 def add_cluster(parser: argparse.ArgumentParser) -> None:
@@ -143,24 +155,9 @@ def add_time_limit(parser: argparse.ArgumentParser, what: str) -> None:
     parser.add_argument("--time-limit", type=seconds, metavar="S", help=what)
 
 
-def gigabytes(text: str) -> float:
-    """A memory limit: positive and finite."""
-    value = _float(text)
-    if value is None or not 0 < value < 1e9:
-        raise argparse.ArgumentTypeError(f"must be GB, positive and finite, got {text!r}")
-    return value
-
-
 def add_memory_limit(parser: argparse.ArgumentParser, what: str, default: float | None = None) -> None:
     """``--memory-limit``."""
     parser.add_argument("--memory-limit", type=gigabytes, default=default, metavar="GB", help=what)
-
-
-def _float(text: str) -> float | None:
-    try:
-        return float(text) if text.isascii() else None
-    except ValueError:
-        return None
 
 
 def given(path: str) -> str | Text:

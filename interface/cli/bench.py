@@ -6,7 +6,7 @@ import argparse
 import sys
 from pathlib import Path
 
-from schedgap.cli.arguments import add_cluster, add_seed, add_time_limit, count, factor, names, room
+from schedgap.cli.arguments import add_cluster, add_seed, add_time_limit, call, count, factor, names, room
 from schedgap.formulations.common.errors import InputError
 
 _BESIDE = ""
@@ -47,20 +47,7 @@ def run_bench(arguments: argparse.Namespace) -> int:
     """Run suites, print the answer and the path of the report."""
     from schedgap import api
 
-    run = api.bench(
-        arguments.suites,
-        problems=arguments.problem,
-        methods=arguments.methods,
-        out=arguments.out,
-        workers=arguments.workers,
-        time_limit=arguments.time_limit,
-        seed=arguments.seed,
-        scale=arguments.scale,
-        resume=arguments.resume,
-        certify=arguments.certify,
-        cluster=arguments.cluster,
-        progress=sys.stderr,
-    )
+    run = call(api.bench, arguments, arguments.suites, problems=arguments.problem)
     print(run.text if arguments.tables else run.answer(room()))
     if run.report is not None:
         if not arguments.tables:

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import argparse
-import sys
 import tempfile
 from pathlib import Path
 
-from schedgap.cli.arguments import add_memory_limit, add_seed, add_time_limit, check_out, given, to_json
+from schedgap.cli.arguments import add_memory_limit, add_seed, add_time_limit, call, check_out, given, to_json
 from schedgap.formulations.common.errors import InputError
 
 
@@ -39,15 +38,7 @@ def run_certify(arguments: argparse.Namespace) -> int:
 def _certified(arguments: argparse.Namespace) -> int:
     from schedgap.certifying import certify
 
-    made = certify(
-        given(arguments.instance),
-        arguments.method,
-        time_limit=arguments.time_limit,
-        memory_limit=arguments.memory_limit,
-        seed=arguments.seed,
-        rows=arguments.vipr is not None,
-        progress=sys.stderr,
-    )
+    made = call(certify, arguments, given(arguments.instance), rows=arguments.vipr is not None)
     print(to_json(made.to_dict()) if arguments.json else made.to_text())
     if made.certificate is not None:
         try:

@@ -3,10 +3,18 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from pathlib import Path
 
-from schedgap.cli.arguments import add_cluster, add_memory_limit, add_seed, add_time_limit, count, seconds, to_json
+from schedgap.cli.arguments import (
+    add_cluster,
+    add_memory_limit,
+    add_seed,
+    add_time_limit,
+    call,
+    count,
+    seconds,
+    to_json,
+)
 from schedgap.interrupt import INTERRUPTED
 
 
@@ -51,24 +59,7 @@ def run_evaluate(arguments: argparse.Namespace) -> int:
 
     if arguments.frozen:
         return _run_frozen(arguments)
-    card = api.evaluate(
-        arguments.scheduler,
-        arguments.problem,
-        on=arguments.on,
-        online=arguments.online,
-        estimates=arguments.estimates,
-        claims=arguments.claims,
-        budget=arguments.budget,
-        seed=arguments.seed,
-        out=arguments.out,
-        instances=arguments.instances,
-        time_limit=10.0 if arguments.time_limit is None else arguments.time_limit,
-        memory_limit=arguments.memory_limit,
-        workers=arguments.workers,
-        cluster=arguments.cluster,
-        container=arguments.container,
-        progress=sys.stderr,
-    )
+    card = call(api.evaluate, arguments, arguments.scheduler, arguments.problem)
     print(to_json(card.to_dict()) if arguments.json else card.to_text())
     if card.folder is None:
         return INTERRUPTED
@@ -83,15 +74,7 @@ def _run_frozen(arguments: argparse.Namespace) -> int:
     given = next(filter(vars(arguments).get, drawn), None)
     if given is not None:
         raise InputError(f"--{given}: not with --frozen, whose instances are stored with what is known of them")
-    found = api.evaluate_frozen(
-        arguments.scheduler,
-        arguments.problem,
-        online=arguments.online,
-        estimates=arguments.estimates,
-        time_limit=arguments.time_limit or 2.0,
-        memory_limit=arguments.memory_limit,
-        container=arguments.container,
-    )
+    found = call(api.evaluate_frozen, arguments, arguments.scheduler, arguments.problem)
     print(to_json(found.to_dict()) if arguments.json else found.to_text())
     return _status(found.feasible, len(found.attempts))
 

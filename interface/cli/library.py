@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from pathlib import Path
 
-from schedgap.cli.arguments import add_seed, add_settings, add_time_limit, given, note, settings_of, to_json
+from schedgap.cli.arguments import add_seed, add_settings, add_time_limit, call, given, note, to_json
 
 
 def add_library(parser: argparse.ArgumentParser) -> None:
@@ -76,17 +75,7 @@ def _list(arguments: argparse.Namespace) -> int:
 def _solve(arguments: argparse.Namespace) -> int:
     from schedgap import library
 
-    runs = library.library_solve(
-        arguments.ids,
-        arguments.method,
-        problem=arguments.problem,
-        time_limit=arguments.time_limit or library.TIME_LIMIT,
-        seed=arguments.seed,
-        settings=settings_of(arguments),
-        out=arguments.out,
-        library=arguments.library,
-        progress=sys.stderr,
-    )
+    runs = call(library.library_solve, arguments, arguments.ids, arguments.method)
     print(to_json([run.to_dict() for run in runs]) if arguments.json else library.runs_text(runs))
     return library.runs_status(runs)
 
@@ -94,30 +83,24 @@ def _solve(arguments: argparse.Namespace) -> int:
 def _site(arguments: argparse.Namespace) -> int:
     from schedgap import library
 
-    page = library.library_site(
-        arguments.out,
-        arguments.method or (),
-        problem=arguments.problem,
-        time_limit=arguments.time_limit or library.SITE_LIMIT,
-        library=arguments.library,
-        progress=sys.stderr,
-    )
+    malformed: list[str] = []
+    page = call(library.library_site, arguments, arguments.out, arguments.method or (), malformed=malformed.append)
     print(page)
-    return 0
+    for line in malformed:
+        note(line)
+    return 1 if malformed else 0
 
 
 def _submit(arguments: argparse.Namespace) -> int:
     from schedgap import library
 
-    judged = library.library_submit(
+    judged = call(
+        library.library_submit,
+        arguments,
         arguments.id,
         None if arguments.solution is None else given(arguments.solution),
         arguments.certificate,
-        by=arguments.by,
-        library=arguments.library,
         instance=None if arguments.instance is None else given(arguments.instance),
-        license=arguments.license,
-        cite=arguments.cite,
     )
     print(to_json(judged.to_dict()) if arguments.json else judged.to_text())
     return 1 if judged.violations else 0

@@ -22,29 +22,37 @@ PREPARING = ("solve", "compare")
 """Commands that say themselves when there is something that Ctrl-C must not lose."""
 
 COMMANDS = {
-    "bench": ("bench", "run suites: table and HTML report"),
-    "report": ("bench", "the report of one run, or of two runs compared"),
-    "solve": ("solve", "solve an instance by one method"),
-    "compare": ("solve", "several methods on one instance, with ratios and guarantees"),
-    "check": ("check", "check a solution independently"),
-    "certify": ("certify", "prove an optimum or a bound in exact rational arithmetic"),
-    "verify": ("verify", "try what the papers prove on many instances"),
-    "hunt": ("verify", "search for the instance on which a heuristic or a claim does worst"),
-    "evaluate": ("evaluate", "a report card of a scheduler of your own, which runs in a process of its own"),
-    "audit": ("make", "a cluster's log: the schedule that really ran, beside schedulers, best known and bound"),
-    "judge": ("make", "one decision of a live cluster: what it lost, why, and how far it was from the best"),
-    "new": ("evaluate", "a package of your own with a heuristic or a problem that passes its own tests"),
-    "reproduce": ("reproduce", "measure a paper's tables and figures again, with verdicts"),
-    "library": ("library", "frozen instances with the best known: list, solve by a method, submit what is better"),
-    "generate": ("make", "a random instance"),
-    "import": ("make", "an instance made of a real trace"),
-    "plot": ("show", "draw a solution"),
-    "model": ("model", "show or write a declarative model"),
-    "export": ("model", "the same as model --out"),
-    "schema": ("show", "JSON Schema of an instance or a solution"),
-    "list": ("show", "all problems on one screen, or one of them whole"),
+    "bench": ("bench", "run suites: table and HTML report", "quick --problem rar-ddls --out results"),
+    "report": ("bench", "the report of one run, or of two runs compared", "results --csv"),
+    "solve": ("solve", "solve an instance by one method", "s30.json --method sjf-bco --json"),
+    "compare": ("solve", "several methods on one instance, with ratios and guarantees", "s30.json --time-limit 20"),
+    "check": ("check", "check a solution independently", "s30.json solution.json"),
+    "certify": ("certify", "prove an optimum or a bound in exact rational arithmetic", "s30.json --out s30.cert"),
+    "verify": ("verify", "try what the papers prove on many instances", "000-theorem-5 --instances 20"),
+    "hunt": ("verify", "search for the instance on which a heuristic or a claim does worst", "rar-ddls/sjf-bco"),
+    "evaluate": (
+        "evaluate",
+        "a report card of your own scheduler, in a process of its own",
+        "mine.py:f --problem hadar",
+    ),
+    "audit": (
+        "make",
+        "a cluster's log: what really ran, beside schedulers, best known and bound",
+        "sacct.txt nodes.txt",
+    ),
+    "judge": ("make", "one decision of a live cluster: what it lost, why, how far from the best", "snapshot.json"),
+    "new": ("evaluate", "a package of your own, heuristic or problem, that passes its own tests", "problem knap"),
+    "reproduce": ("reproduce", "measure a paper's tables and figures again, with verdicts", "003 --item table-iv"),
+    "library": ("library", "frozen instances with the best known: list, solve, submit", "solve --method ff"),
+    "generate": ("make", "a random instance", "rar-ddls --preset small --seed 30 --set servers=3 gpus=3"),
+    "import": ("make", "an instance made of a real trace", "csv jobs.csv --problem gpu-sharing --set gpus=num_gpu"),
+    "plot": ("show", "draw a solution", "s30.json solution.json --out gantt.svg"),
+    "model": ("model", "show or write a declarative model", "s30.json --out s30.lp"),
+    "export": ("model", "the same as model --out", "s30.json --format mps --out s30.mps"),
+    "schema": ("show", "JSON Schema of an instance or a solution", "rar-ddls"),
+    "list": ("show", "all problems on one screen, or one of them whole", "rar-ddls"),
 }
-"""Command: its module in schedgap.cli, with ``add_<command>`` and ``run_<command>``, and one line of help."""
+"""Command: its module in schedgap.cli, with ``add_<command>`` and ``run_<command>``, one line of help, an example."""
 
 EXITS = """exit status: 0 solution found, check passed; 1 check failed; 2 bad input or usage; 3 proven infeasible or
 unbounded; 4 nothing found; 5 internal disagreement; 130 interrupted, after printing the best so far"""
@@ -157,8 +165,9 @@ def _parser(wanted: str | None) -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action=_Version, nargs=0, help="print the version")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
-    for name, (module, line) in COMMANDS.items():
-        sub = commands.add_parser(name, help=line, description=line[0].upper() + line[1:] + ".", epilog=EXITS)
+    for name, (module, line, example) in COMMANDS.items():
+        shown = f"for example: schedgap {name} {example}"
+        sub = commands.add_parser(name, help=line, description=line[0].upper() + line[1:] + ".", epilog=shown)
         if name == wanted:
             getattr(importlib.import_module(f"schedgap.cli.{module}"), f"add_{name}")(sub)
             inner = [one for a in sub._actions if isinstance(a.choices, dict) for one in a.choices.values()]

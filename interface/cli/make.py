@@ -11,11 +11,11 @@ from schedgap.cli.arguments import (
     add_seed,
     add_settings,
     add_time_limit,
+    call,
     check_out,
     factor,
     names,
     note,
-    settings_of,
     to_json,
     write_or_print,
 )
@@ -35,7 +35,7 @@ def run_generate(arguments: argparse.Namespace) -> int:
     from schedgap.instances import make
 
     check_out(arguments.out)
-    instance = make(arguments.problem, arguments.preset, arguments.seed, settings_of(arguments))
+    instance = make(arguments.problem, arguments.preset, arguments.seed, arguments.settings)
     write_or_print(instance.to_json(), arguments.out)
     return 0
 
@@ -56,7 +56,7 @@ def run_import(arguments: argparse.Namespace) -> int:
 
     check_out(arguments.out, *arguments.files, arguments.throughputs)
     instance, messages = convert(
-        arguments.format, arguments.files, arguments.problem, arguments.throughputs, settings_of(arguments)
+        arguments.format, arguments.files, arguments.problem, arguments.throughputs, arguments.settings
     )
     for message in messages:
         note(message)
@@ -94,23 +94,9 @@ def run_audit(arguments: argparse.Namespace) -> int:
     """Audit a log; 0 whatever the verdict is."""
     from schedgap import api
 
-    found = api.audit(
-        arguments.log,
-        arguments.nodes,
-        form=arguments.format,
-        columns=settings_of(arguments),
-        problem=arguments.problem,
-        scheduler=arguments.scheduler,
-        methods=arguments.methods,
-        window=arguments.window,
-        time_scale=arguments.time_scale,
-        cluster=arguments.servers,
-        tenant=arguments.tenant,
-        time_limit=20.0 if arguments.time_limit is None else arguments.time_limit,
-        memory_limit=arguments.memory_limit,
-        seed=arguments.seed,
-        out=arguments.out,
-        progress=sys.stderr,
+    columns, servers = arguments.settings, arguments.servers
+    found = call(
+        api.audit, arguments, arguments.log, arguments.nodes, form=arguments.format, columns=columns, cluster=servers
     )
     print(to_json(found.to_dict()) if arguments.json else found.to_text())
     if arguments.out is not None:
@@ -144,17 +130,8 @@ def run_judge(arguments: argparse.Namespace) -> int:
     """Judge a decision; 0 whatever the verdict is."""
     from schedgap import api
 
-    found = api.judge(
-        arguments.snapshot,
-        arguments.nodes,
-        form=arguments.format,
-        objectives=arguments.objective,
-        gang_label=arguments.gang_label,
-        names=arguments.names,
-        time_limit=20.0 if arguments.time_limit is None else arguments.time_limit,
-        seed=arguments.seed,
-        out=arguments.out,
-    )
+    form, objectives = arguments.format, arguments.objective
+    found = call(api.judge, arguments, arguments.snapshot, arguments.nodes, form=form, objectives=objectives)
     print(to_json(found.to_dict()) if arguments.json else found.to_text())
     if arguments.out is not None:
         print(f"page: {arguments.out / 'judge.html'}", file=sys.stderr)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from schedgap.cli.arguments import add_settings, given, settings_of
+from schedgap.cli.arguments import add_settings, given
 
 
 def add_model(parser: argparse.ArgumentParser) -> None:
@@ -19,7 +19,7 @@ def run_model(arguments: argparse.Namespace) -> int:
     """Show a declarative model, or write it."""
     from schedgap import api
 
-    made = api.model(given(arguments.instance), arguments.form, arguments.tighten, **settings_of(arguments))
+    made = api.model(given(arguments.instance), arguments.form, arguments.tighten, **arguments.settings)
     if arguments.out is not None:
         made.write(arguments.out)
     if arguments.shown or arguments.out is None:
@@ -38,7 +38,7 @@ def run_export(arguments: argparse.Namespace) -> int:
     """Write a declarative model."""
     from schedgap import api
 
-    made = api.model(given(arguments.instance), arguments.form, arguments.tighten, **settings_of(arguments))
+    made = api.model(given(arguments.instance), arguments.form, arguments.tighten, **arguments.settings)
     made.write(arguments.out, arguments.format)
     return 0
 

@@ -6,7 +6,7 @@ import argparse
 import sys
 from pathlib import Path
 
-from schedgap.cli.arguments import add_cluster, count, factor
+from schedgap.cli.arguments import add_cluster, call, count, factor
 
 
 def add_reproduce(parser: argparse.ArgumentParser) -> None:
@@ -31,17 +31,7 @@ def run_reproduce(arguments: argparse.Namespace) -> int:
     """Measure a paper's items again, print the verdicts and the page's path; 5 where a run failed."""
     from schedgap import api
 
-    found = api.reproduce(
-        arguments.paper,
-        items=arguments.item,
-        seeds=arguments.seeds,
-        scale=arguments.scale,
-        resume=arguments.resume,
-        out=arguments.out,
-        workers=arguments.workers,
-        cluster=arguments.cluster,
-        progress=sys.stderr,
-    )
+    found = call(api.reproduce, arguments, arguments.paper, items=arguments.item)
     if found.interrupted:
         again = f"schedgap reproduce {arguments.paper} --out {found.folder} --resume"
         print(f"schedgap: interrupted, every finished run is kept; goes on with: {again}", file=sys.stderr)

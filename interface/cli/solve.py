@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from pathlib import Path
 
 from schedgap.cli.arguments import (
@@ -11,13 +10,13 @@ from schedgap.cli.arguments import (
     add_seed,
     add_settings,
     add_time_limit,
+    call,
     check_out,
     count,
     given,
     names,
     note,
     once,
-    settings_of,
     to_json,
     write_or_print,
 )
@@ -49,15 +48,14 @@ def run_solve(arguments: argparse.Namespace) -> int:
     once(arguments.instance, arguments.start)
     check_out(arguments.out, arguments.instance, arguments.start)
     try:
-        solved = solve_record(
+        solved = call(
+            solve_record,
+            arguments,
             given(arguments.instance),
             arguments.method,
             SolveOptions(seed=arguments.seed, memory_limit=in_bytes(arguments.memory_limit)),
-            time_limit=arguments.time_limit,
             start=None if arguments.start is None else given(arguments.start),
-            settings=settings_of(arguments),
             confirm=not arguments.no_confirm,
-            progress=sys.stderr,
         )
     except Disagreement as error:  # what the checker accepts is not lost with it
         if arguments.out is not None and error.accepted is not None:
@@ -101,16 +99,6 @@ def run_compare(arguments: argparse.Namespace) -> int:
     """Several methods on one instance."""
     from schedgap import api
 
-    found = api.compare(
-        given(arguments.instance),
-        arguments.methods,
-        time_limit=arguments.time_limit,
-        seed=arguments.seed,
-        repeat=arguments.repeat,
-        memory_limit=arguments.memory_limit,
-        settings=settings_of(arguments),
-        printed=arguments.printed,
-        progress=sys.stderr,
-    )
+    found = call(api.compare, arguments, given(arguments.instance))
     print(to_json(found.to_dict()) if arguments.json else found.to_text())
     return found.exit_status

@@ -8,7 +8,8 @@ import sys
 from pathlib import Path
 from typing import Protocol
 
-from schedgap.cli.arguments import add_cluster, add_seed, add_settings, count, seconds, settings_of, to_json
+from schedgap.cli.arguments import add_cluster, add_seed, add_settings, call, count, seconds, to_json
+from schedgap.formulations.common.errors import InputError
 
 
 class _Hunted(Protocol):
@@ -43,17 +44,7 @@ def run_verify(arguments: argparse.Namespace) -> int:
     """Try guarantees on many instances; refutations are findings, not failures."""
     from schedgap import api
 
-    ledger = api.verify(
-        arguments.guarantees,
-        claims=arguments.claims,
-        instances=arguments.instances,
-        seed=arguments.seed,
-        out=arguments.out,
-        cluster=arguments.cluster,
-        progress=sys.stderr,
-        workers=arguments.workers,
-        certify=arguments.certify,
-    )
+    ledger = call(api.verify, arguments, arguments.guarantees)
     print(to_json(ledger.to_dict()) if arguments.json else ledger.to_text(power=arguments.power))
     return 0
 
@@ -91,25 +82,18 @@ def add_hunt(parser: argparse.ArgumentParser) -> None:
 
 
 def run_hunt(arguments: argparse.Namespace) -> int:
-    """Search for the worst instance; 4 where no instance counted, 5 where parts disagreed on some."""
+    """Search for the worst instance, or a family; 4 where no instance counted, 5 where parts disagreed on some."""
     from schedgap import api
 
-    if arguments.family:
-        return _run_family(arguments)
-    found = api.hunt(
-        arguments.target,
-        claims=arguments.claims,
-        limits=settings_of(arguments),
-        budget=arguments.budget,
-        seed=arguments.seed,
-        workers=arguments.workers or os.cpu_count() or 1,
-        resume=arguments.resume,
-        out=arguments.out,
-        cluster=arguments.cluster,
-        around=arguments.around,
-        progress=sys.stderr,
-    )
-    return _ended(found, found.found is not None)
+    workers = arguments.workers or os.cpu_count() or 1
+    if not arguments.family:
+        found = call(api.hunt, arguments, arguments.target, limits=arguments.settings, workers=workers)
+        return _ended(found, found.found is not None)
+    for name in ("budget", "claims", "around"):
+        if getattr(arguments, name) is not None:
+            raise InputError(f"hunt: --family takes no --{name}: it stops by counts, and lifts ratios")
+    lifted = call(api.hunt_family, arguments, arguments.target, limits=arguments.settings, workers=workers)
+    return _ended(lifted, bool(lifted.families))
 
 
 def _ended(found: _Hunted, any_found: bool) -> int:
@@ -123,24 +107,3 @@ def _ended(found: _Hunted, any_found: bool) -> int:
         print(f"schedgap: error: {found.defects[0]}{more}", file=sys.stderr)
         return 5
     return 0 if any_found else 4
-
-
-def _run_family(arguments: argparse.Namespace) -> int:
-    """A family; 4 where none was found, 5 where parts disagreed on some instance."""
-    from schedgap import api
-    from schedgap.formulations.common.errors import InputError
-
-    for name in ("budget", "claims", "around"):
-        if getattr(arguments, name) is not None:
-            raise InputError(f"hunt: --family takes no --{name}: it stops by counts, and lifts ratios")
-    found = api.hunt_family(
-        arguments.target,
-        limits=settings_of(arguments),
-        seed=arguments.seed,
-        workers=arguments.workers or os.cpu_count() or 1,
-        resume=arguments.resume,
-        out=arguments.out,
-        cluster=arguments.cluster,
-        progress=sys.stderr,
-    )
-    return _ended(found, bool(found.families))

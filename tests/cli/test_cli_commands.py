@@ -157,12 +157,17 @@ def test_list_of_formats_claims_and_suites(command: Command) -> None:
 
 
 def test_help_of_every_command(command: Command) -> None:
-    from schedgap.cli.main import COMMANDS
+    """Each ends with an example that its own parser takes."""
+    from schedgap.cli.arguments import split_settings
+    from schedgap.cli.main import COMMANDS, _parser
 
-    for name in COMMANDS:
+    for name, (_, _, example) in COMMANDS.items():
         ran = command(name, "--help")
         assert ran.status == 0 and ran.out.startswith(f"usage: schedgap {name} ") and ran.err == ""
+        assert " ".join(ran.out.split()).endswith(f"for example: schedgap {name} {example}")
+        _parser(name).parse_args(split_settings([name, *example.split()]))
     ran = command("--help")
+    assert "5 internal disagreement" in ran.out
     assert ran.status == 0 and all(re.search(rf"^    {name}\s", ran.out, re.M) for name in COMMANDS)
     ran = command("--version")
     assert ran.status == 0 and re.fullmatch(r"schedgap \d+\.\d+\.\d+\S*\n", ran.out)

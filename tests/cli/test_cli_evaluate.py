@@ -260,6 +260,10 @@ def test_the_card_of_a_scheduler(command: Command, folder: Path, small: None) ->
     assert data["worst"]["ratio"] >= 1 and Path(data["worst"]["file"]).is_file()
     page = (folder / "card" / "card.html").read_text()
     assert "score" in page and "Against the shipped methods" in page
+    assert page.count(" to the optimum</title>") == 3  # a dot an instance
+    for family in data["families"]:
+        kept = schedgap.load(folder / "card" / "worst" / f"{family}.json")
+        assert kept.content_hash() in {one["instance"] for one in data["trials"] if one["family"] == family}
 
 
 def test_a_card_of_one_that_earns_nothing() -> None:
@@ -277,7 +281,7 @@ def test_a_card_of_one_that_earns_nothing() -> None:
     assert greedy["mean_ratio"] == greedy["own_mean_ratio"] == 2.0
     assert (other["better"], other["both"], other["mean_ratio"], other["own_mean_ratio"]) == (2, 0, None, None)
     text = card.to_text()
-    assert "worst of these: ratio inf" in text and "inf: it earned nothing of something." in text
+    assert "worst found: ratio inf" in text and "inf: it earned nothing of something." in text
     assert "bounds" not in text.replace("certified bounds", "")
 
 
@@ -318,6 +322,7 @@ def test_ctrl_c_in_its_hunt_leaves_no_card_that_looks_whole(
         "card.json",
         "hunt",
         "hunt-unfinished-1",
+        "worst",
     ]
     assert again["worst"]["ratio"] == whole["worst"]["ratio"] and again["worst"]["file"] == "card/hunt/worst.json"
 

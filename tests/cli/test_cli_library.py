@@ -96,6 +96,17 @@ def test_a_missing_certificate_and_a_broken_instance_are_lines_of_the_check(tmp_
     assert len(faults["rar-ddls/broken"]) == 1 and "jobs: must be a list, got 7" in faults["rar-ddls/broken"][0]
 
 
+def test_a_folder_is_read_once_for_all_ids(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from schedgap.library import library_solve
+
+    path = rewritten(find(ID), tmp_path / "lib")
+    find(ID)  # the shipped records are kept
+    read_files: list[Path] = []
+    monkeypatch.setattr(collection, "read", lambda path: (read_files.append(path), read(path))[1])
+    runs = library_solve([ID, ID], "ff", library=tmp_path / "lib")
+    assert read_files == [path] and [run.entry.path for run in runs] == [path, path]
+
+
 def test_a_better_schedule_and_then_its_certificate(command: Command, folder: Path) -> None:
     shipped = find(ID)
     status, text = submit(command, folder, "best.json")

@@ -20,7 +20,7 @@ from support.command import Command
 
 from schedgap.benchmarks.hosting.site import EVERYTHING, SCHEMA, Site, content_hash, everything, schema
 from schedgap.benchmarks.hosting.standings import Outcome, standings
-from schedgap.benchmarks.library.collection import SHIPPED, Entry, entries, find, read
+from schedgap.benchmarks.library.collection import SHIPPED, Entry, entries, faults, find, read
 from schedgap.benchmarks.library.improve import Offer, credit, judge
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -61,7 +61,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
         Outcome(id="rar-ddls/tiny-1", method="ff", status="unknown"),
         Outcome(id="rar-ddls/paper-80-0", method="ff", status="unknown", frozen=False),
     ]
-    Site(folder, outcomes).write([find(name) for name in FEW])
+    Site(folder, outcomes, {}).write([find(name) for name in FEW])
     return folder
 
 
@@ -102,7 +102,7 @@ def read_like(path: Path) -> dict[str, Any]:
 def test_a_record_that_does_not_check_is_told_on_its_page(tmp_path: Path) -> None:
     entry = find("rar-ddls/tiny-1")
     false = Entry(entry.known.model_copy(update={"objective": 1.0}), entry.data, entry.path)
-    Site(tmp_path, []).write([false])
+    Site(tmp_path, [], {false.id: faults(false)}).write([false])
     page = (tmp_path / "instances" / "rar-ddls" / "tiny-1.html").read_text(encoding="utf-8")
     assert "Does not check: " in page and "when this page was made" not in page
     assert "1 records do not check: rar-ddls/tiny-1" in (tmp_path / "index.html").read_text(encoding="utf-8")
@@ -151,6 +151,27 @@ def test_the_command_runs_the_heuristics_and_writes_the_pages(
     assert ran.status == 0 and ran.out.strip() == str(tmp_path / "site" / "index.html")
     assert {one["method"] for one in found["outcomes"]} >= {"ff", "sjf-bco", "lpt-colocate"}
     assert max(one["score"] for one in found["standings"]) <= 1
+
+
+def test_a_damaged_record_is_one_line_and_the_others_are_written(
+    command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A certificate that is no file of gzip, an instance that is none, and a file that is no record."""
+    folder = tmp_path / "lib"
+    kept = [entry.write(folder) for entry in map(find, (ID, "rar-ddls/tiny-0", "rar-ddls/tiny-1"))]
+    assert kept[0].certificate is not None and kept[1].path is not None
+    kept[0].certificate.write_bytes(b"no certificate")
+    kept[1].path.write_text(kept[1].path.read_text().replace('"servers":', '"server":', 1))
+    (folder / "rar_ddls" / "empty.json").write_text("{}")
+    monkeypatch.setattr("schedgap.benchmarks.library.collection._shipped", dict)
+    ran = command("library", "site", "--library", folder, "--method", "ff", "--out", tmp_path / "site")
+    assert ran.status == 1 and ran.out.strip() == str(tmp_path / "site" / "index.html")
+    empty, second, first = [line for line in ran.err.splitlines() if "note: " in line]
+    assert "empty.json: reference_record: is missing" in empty
+    assert f"{ID}: the certificate of {ID} is not JSON" in first and "servers: is missing" in second
+    found = read_like(tmp_path / "site" / EVERYTHING)
+    assert len(found["records"]) == 3 and [one["id"] for one in found["outcomes"]] == ["rar-ddls/tiny-1"]
+    assert "2 records do not check: " in (tmp_path / "site" / "index.html").read_text()
 
 
 def test_what_was_known_before_is_kept() -> None:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from schedgap.benchmarks.figures.style import as_svg
+from schedgap.benchmarks.instances import figure_of
 from schedgap.benchmarks.library.collection import SHIPPED, Entry, about, entries, faults, find
 from schedgap.benchmarks.library.improve import FREE
 from schedgap.benchmarks.studies.library.sources import LOGS, sources
@@ -83,3 +86,19 @@ def test_what_is_drawn_is_drawn_again() -> None:
     drawn = {one.id: one.instance.content_hash() for problem in ("rar-ddls", "g-vne") for one in sources(problem)}
     assert sum(drawn[name] == frozen[name] for name in drawn.keys() & frozen.keys()) > 60
     assert all(drawn[name] == frozen[name] for name in drawn.keys() & frozen.keys())
+
+
+@pytest.mark.parametrize("problem", sorted(all_problems()))
+def test_a_picture_names_what_the_pointer_rests_on(problem: str) -> None:
+    """Blocks, bars, links and servers: a title for each, which begins with a name of the instance."""
+    entry = next(one for one in entries(problem) if one.known.solution is not None)
+    assert entry.known.solution is not None
+    svg = as_svg(figure_of(entry.problem)(entry.instance, entry.known.solution))
+    titles = re.findall("<title>(.*?)</title>", svg)
+    instance = vars(entry.instance)
+    groups = [instance[key] for key in ("jobs", "tasks", "gangs") if key in instance]
+    names = {one.id for group in groups for one in group}
+    told = {re.split("[:, ]", title)[0] for title in titles}
+    assert "hover:" not in svg and names & told and len(titles) >= len(names & told)
+    others = {"server", "switch", "runs", *(server.id for server in instance.get("servers", ()))}
+    assert told <= names | others

@@ -96,7 +96,6 @@ NAMED_ABOVE = {
     "solvers/engines/__init__.py": {"interface"},  # the name of entry points
     "solvers/certificates/checker.py": {"interface"},  # the same
     "catalogue/registry.py": {"interface"},  # the names of entry points
-    "benchmarks/evaluation/package.py": {"interface"},  # the same, written into a new package
     "benchmarks/studies/robustness/processes.py": {"interface"},  # the command line, in a process of its own
 }
 """Layers above that a file names as text, and imports nothing of."""
@@ -215,7 +214,6 @@ def test_a_room_keeps_its_budget(room: str) -> None:
 NAMED_OUTSIDE = {
     "benchmarks/audit/run.py": {"gpu_sharing"},  # a record is a schedule of it
     "benchmarks/audit/sides.py": {"gpu_sharing", "hadar"},
-    "benchmarks/evaluation/package.py": {"rar_ddls"},
     "benchmarks/figures/pair.py": {"gpu_sharing"},
     "benchmarks/importers/traces.py": {"gpu_sharing"},
     "benchmarks/instances/profiles/pollux_tasks.py": {"gpu_sharing"},
@@ -226,6 +224,7 @@ NAMED_OUTSIDE = {
     "benchmarks/snapshots/judge.py": {"gang_placement"},  # a decision is a solution of it
     "benchmarks/snapshots/listings.py": {"gang_placement"},
     "benchmarks/snapshots/reading.py": {"gang_placement"},
+    "interface/cli/main.py": {"gpu_sharing", "hadar", "rar_ddls"},  # examples under the helps
     "interface/figures.py": {"gpu_sharing"},
     "solvers/certificates/checker.py": set(PROBLEMS),
     "solvers/certificates/instances.py": set(PROBLEMS),

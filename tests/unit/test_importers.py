@@ -245,6 +245,7 @@ def test_rows_that_cannot_be_read_are_counted_up_to_half_of_them(tmp_path: Path)
         ({"keep": "net"}, "option keep: must be column=value, got 'net'"),
         ({"keep": "net=none"}, "jobs.csv: no jobs"),
         ({"unit": "days"}, "option unit: must be one of s, ms, min, h"),
+        ({"unit": "minutes"}, "got 'minutes'; did you mean 'min'?"),
         ({"profile": "gpt"}, "option profile: no profile 'gpt' (profiles: vgg16, resnet50, inception3, lstm)"),
     ],
 )
