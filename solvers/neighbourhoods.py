@@ -197,7 +197,8 @@ def searched(incumbent: Incumbent, build: Callable[[], Neighbourhoods]) -> Resul
 
     Notes
     -----
-    Nothing is proven here: a result is optimal only where it meets the bound.
+    Nothing is proven here: a result is optimal only where it meets the bound. With a ``work_limit`` (CP-SAT's
+    deterministic time) a run repeats itself.
     """
     ended: Termination | None = None
     try:

@@ -18,8 +18,7 @@ import numpy as np
 from schedgap.benchmarks.evaluation.contained import Bounds, Contained, Failed
 from schedgap.benchmarks.hunt.fields import Data, Space, parse_limits
 from schedgap.benchmarks.hunt.mutate import mutated
-from schedgap.benchmarks.hunt.starts import starts_of
-from schedgap.benchmarks.hunt.target import Target
+from schedgap.benchmarks.hunt.target import Target, starts_of
 from schedgap.benchmarks.laboratory.data import interval
 from schedgap.benchmarks.online.replay import Estimates, Refused, Replay, World, replay, world_of
 from schedgap.benchmarks.report.sheet import Column, Sheet

@@ -17,8 +17,7 @@ import numpy as np
 from schedgap.benchmarks.hunt.fields import EVALUATIONS, Limits, parse_limits
 from schedgap.benchmarks.hunt.result import FOUND, WORST, Hunted, summary, write_found
 from schedgap.benchmarks.hunt.shrink import shrunk
-from schedgap.benchmarks.hunt.starts import Starts, starts_of
-from schedgap.benchmarks.hunt.target import Judge, Probe, Target, find_target
+from schedgap.benchmarks.hunt.target import Judge, Probe, Starts, Target, find_target, starts_of
 from schedgap.benchmarks.hunt.work import DISAGREEMENTS, FILE, Done, Journal, Stretch, Walked, Work, do_work, kept
 from schedgap.benchmarks.sweep.cluster import check_cluster, own_folder, pool_of
 from schedgap.benchmarks.sweep.pool import Pool

@@ -15,8 +15,7 @@ from pathlib import Path
 import numpy as np
 
 from schedgap.benchmarks.hunt.mutate import mutated
-from schedgap.benchmarks.hunt.starts import Starts
-from schedgap.benchmarks.hunt.target import Judge, Probe, Target
+from schedgap.benchmarks.hunt.target import Judge, Probe, Starts, Target
 from schedgap.benchmarks.sweep.store import StoreError
 from schedgap.benchmarks.sweep.warm import warm_once
 from schedgap.catalogue.method import one_line

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import time
+import traceback
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -10,22 +12,25 @@ from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
-from schedgap.benchmarks.records import Record, failed
+from schedgap.benchmarks.anytime import Recorder
+from schedgap.benchmarks.records import Record, failed, plain
 from schedgap.benchmarks.report.analysis import Analysis, analyse, instance_path
 from schedgap.benchmarks.report.faults import write_faulty
 from schedgap.benchmarks.report.table import TABLE, answer_text, run_text
 from schedgap.benchmarks.suites.plan import Item, check_names, check_numbers, plan
-from schedgap.benchmarks.suites.worker import execute
 from schedgap.benchmarks.sweep.cluster import check_cluster, own_folder
 from schedgap.benchmarks.sweep.progress import Progress, Sink
 from schedgap.benchmarks.sweep.store import Store, StoreError, fresh_folder
 from schedgap.benchmarks.sweep.sweep import run_store, sweep
 from schedgap.benchmarks.sweep.versions import environment
+from schedgap.benchmarks.sweep.warm import warm_once
+from schedgap.catalogue.agreement import with_certificate
 from schedgap.catalogue.problem import Problem
 from schedgap.catalogue.registry import find_problem
-from schedgap.formulations.common.errors import InputError
+from schedgap.catalogue.run import run_method
+from schedgap.formulations.common.errors import Disagreement, InputError, SchedgapError
 from schedgap.formulations.common.files import write_text
-from schedgap.solvers.result import Deadline
+from schedgap.solvers.result import Deadline, Result, SolveOptions
 
 DISAGREEMENTS = "disagreements"
 
@@ -261,3 +266,40 @@ def _write_instances(folder: Path, items: Iterable[Item]) -> None:
                 write_text(path, item.instance.to_json())
     except OSError as error:
         raise StoreError(f"{folder}: {error.strerror or error}") from error
+
+
+# What a worker process does: one item of a suite, whatever happens to it turned into a record.
+
+
+def execute(item: Item, disagreements: Path) -> Record:
+    """Do one item with one thread; an exception becomes a record with status ERROR.
+
+    Before its clock starts, the process is warm for this work, see :func:`~schedgap.benchmarks.sweep.warm.warm_once`.
+
+    Parameters
+    ----------
+    disagreements : folder for the instance of a disagreement
+    """
+    began = None
+    record = item.record
+    try:
+        warm_once(item.problem, item.method, record.settings, disagreements)
+        began = time.monotonic()
+        result = _solve(item, disagreements)
+        record = replace(record, result=replace(result, solution=plain(result.solution), info=plain(result.info)))
+    except SchedgapError as error:
+        record = failed(record, str(error), isinstance(error, Disagreement))
+    except Exception as error:  # the sweep goes on; the record tells what happened, with its traceback
+        record = failed(record, f"{type(error).__name__}: {error}\n{traceback.format_exc()}")
+    took = None if began is None else time.monotonic() - began
+    return replace(record, seconds=took, worker=os.getpid())
+
+
+def _solve(item: Item, disagreements: Path) -> Result:
+    limits, settings, recorder = item.record.limits, item.record.settings, Recorder(item.problem.sense)
+    deadline, work = Deadline.after(limits["time"]), limits["work"]
+    options = SolveOptions(deadline, seed=item.record.seed, threads=1, work_limit=work, report=recorder)
+    result = run_method(item.problem, item.instance, item.method, options, settings, disagreements=disagreements)
+    result = recorder.kept(item.method, result)
+    certify = limits.get("certify") and item.method.proves
+    return with_certificate(item.problem, item.instance, result) if certify else result

@@ -37,7 +37,6 @@ class LinkState:
 
     Parameters
     ----------
-    instance : the instance
     bits : behind the last decimal of the instance; exact where not given
     ahead : round volumes up
 
@@ -393,7 +392,6 @@ def best_among_twins(instance: CommContentionInstance, order: Sequence[Event]) -
 
     Parameters
     ----------
-    instance : the instance
     order : all 2 n events, each start before its completion
 
     Notes

@@ -202,7 +202,6 @@ class Beliefs:
 
     Parameters
     ----------
-    instance : the instance
     speed : (J, H) the true speeds, revealed one by one
     """
 

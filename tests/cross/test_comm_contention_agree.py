@@ -5,7 +5,7 @@ from oracles.comm_contention import brute_force
 from support.checks import comm_contention as check
 from support.work import Looks
 
-from schedgap.benchmarks.instances.comm_contention.random import newcomer, small, tiny
+from schedgap.benchmarks.instances.comm_contention.workload import newcomer, small, tiny
 from schedgap.catalogue.comm_contention import PROBLEM
 from schedgap.catalogue.run import run_method
 from schedgap.formulations.comm_contention.bounds import lower_bound

@@ -7,8 +7,8 @@ import pytest
 from matplotlib.patches import Rectangle
 
 from schedgap import audit
-from schedgap.benchmarks.audit.hadar import typed_instance, typed_record, typed_times
 from schedgap.benchmarks.audit.page import _gantt
+from schedgap.benchmarks.audit.sides import typed_instance, typed_record, typed_times
 from schedgap.benchmarks.importers.formats import SLURM
 from schedgap.benchmarks.importers.servers import TraceServer
 from schedgap.benchmarks.importers.traces import TraceJob, read_trace

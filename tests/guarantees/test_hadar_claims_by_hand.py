@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from schedgap.benchmarks.instances.hadar.adversarial import FORKED
+from schedgap.benchmarks.instances.hadar.random import FORKED
 from schedgap.heuristics.common.guarantee import Case, Evaluation, Verdict, not_applicable
 from schedgap.heuristics.hadar import guarantees, lemmas
 from schedgap.solvers.exact.hadar import colgen

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from schedgap.benchmarks.instances.hadar.adversarial import (
+from schedgap.benchmarks.instances.hadar.random import (
     FAMILIES,
     FORKED,
     NAMED,

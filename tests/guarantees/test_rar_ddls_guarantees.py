@@ -18,8 +18,7 @@ from support.rar_brute_force import brute_force, random_tiny
 from support.rar_random import random_small
 from support.rar_sjf_bco_reference import plain_sjf_bco
 
-from schedgap.benchmarks.instances.rar_ddls.adversarial import FAMILIES, single_gpu
-from schedgap.benchmarks.instances.rar_ddls.random import tiny
+from schedgap.benchmarks.instances.rar_ddls.random import FAMILIES, single_gpu, tiny
 from schedgap.catalogue.rar_ddls import PROBLEM as RAR_DDLS
 from schedgap.catalogue.registry import load_instance
 from schedgap.formulations.common.options import keywords

@@ -14,11 +14,11 @@ from typing import Any, TypeVar
 import numpy as np
 
 from oracles.gang_placement import random_case as random_gangs
-from schedgap.benchmarks.instances.comm_contention import random as comm_contention
+from schedgap.benchmarks.instances.comm_contention import workload as comm_contention
 from schedgap.benchmarks.instances.ddl_cluster import random as ddl_cluster
 from schedgap.benchmarks.instances.ddljs import random as ddljs
 from schedgap.benchmarks.instances.g_vne import random as g_vne
-from schedgap.benchmarks.instances.gpu_sharing import random as gpu_sharing
+from schedgap.benchmarks.instances.gpu_sharing import workload as gpu_sharing
 from schedgap.benchmarks.instances.hadar import random as hadar
 from schedgap.formulations.comm_contention.instance import CommContentionInstance
 from schedgap.formulations.common.errors import InputError

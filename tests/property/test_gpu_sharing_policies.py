@@ -13,7 +13,7 @@ from support.checks import gpu_sharing_elastic as check_elastic
 from support.gpu_sharing_plain_policy import plain_sjf_bsbf
 from support.work import PASSED
 
-from schedgap.benchmarks.instances.gpu_sharing.random import contended, small
+from schedgap.benchmarks.instances.gpu_sharing.workload import contended, small
 from schedgap.catalogue.gpu_sharing import PROBLEM as GPU_SHARING
 from schedgap.formulations.common.errors import InputError
 from schedgap.formulations.gpu_sharing.dynamics import tables

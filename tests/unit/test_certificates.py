@@ -25,7 +25,7 @@ from schedgap.benchmarks.report.aggregate import exact_methods
 from schedgap.benchmarks.report.analysis import analyse
 from schedgap.benchmarks.studies.certificates import changed
 from schedgap.benchmarks.suites.plan import plan
-from schedgap.benchmarks.suites.worker import execute
+from schedgap.benchmarks.suites.runner import execute
 from schedgap.catalogue.registry import find_problem, parse_instance
 from schedgap.formulations.comm_contention.instance import CommContentionInstance
 from schedgap.solvers.certificates import bounds, checker

@@ -10,7 +10,7 @@ import pytest
 from support.checks import comm_contention as check
 
 from schedgap.benchmarks.figures.comm_contention import rates
-from schedgap.benchmarks.instances.comm_contention import random as generators
+from schedgap.benchmarks.instances.comm_contention import workload as generators
 from schedgap.benchmarks.laboratory.papers.contention import Measurement, fit, read_measurements, report
 from schedgap.benchmarks.studies.speed.charts import trap_figure
 from schedgap.benchmarks.studies.speed.comm_contention import trap_ratios

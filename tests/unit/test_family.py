@@ -16,17 +16,15 @@ from support.toy import toy
 from schedgap.api import generate, hunt_family
 from schedgap.benchmarks.hunt.family import generator, search
 from schedgap.benchmarks.hunt.family.family import read_family
-from schedgap.benchmarks.hunt.family.forms import forms_of, instance_of
+from schedgap.benchmarks.hunt.family.forms import Polynomial, fit, forms_of, instance_of, quotient
 from schedgap.benchmarks.hunt.family.generator import Generator, continued, fitted
 from schedgap.benchmarks.hunt.family.points import Point, closed, point
-from schedgap.benchmarks.hunt.family.polynomials import Polynomial, fit, quotient
 from schedgap.benchmarks.hunt.family.run import Lifted
 from schedgap.benchmarks.hunt.family.run import hunt_family as hunt_family_of
 from schedgap.benchmarks.hunt.family.search import variants
 from schedgap.benchmarks.hunt.fields import fitted as cut
 from schedgap.benchmarks.hunt.fields import parse_limits
-from schedgap.benchmarks.hunt.starts import starts_of
-from schedgap.benchmarks.hunt.target import Judge, Probe, find_target
+from schedgap.benchmarks.hunt.target import Judge, Probe, find_target, starts_of
 from schedgap.benchmarks.hunt.work import walk as walk_of
 from schedgap.cli.main import main
 from schedgap.formulations.common.errors import InputError

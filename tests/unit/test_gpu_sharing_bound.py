@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from schedgap.benchmarks.instances.gpu_sharing.random import small
+from schedgap.benchmarks.instances.gpu_sharing.workload import small
 from schedgap.formulations.common.numbers import exact
 from schedgap.formulations.gpu_sharing.dynamics import exact_work, tables
 from schedgap.formulations.gpu_sharing.instance import GpuSharingInstance

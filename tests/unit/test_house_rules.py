@@ -169,6 +169,37 @@ def _complexity(function: ast.AST) -> int:
     return number
 
 
+SHORT_NAMES = {"found", "one", "most", "left", "own", "known", "there", "told", "beside"}
+"""Names that say nothing of the field: fine for a few lines, not for longer."""
+LONGEST_SHORT_NAME = 5
+"""Lines from where such a name is given to where it is read last."""
+SHORT_NAMES_LEFT = 507
+"""Variables and parameters of this kind that live longer; whoever renames some lowers the number."""
+
+
+def _long_lived(function: ast.FunctionDef | ast.AsyncFunctionDef) -> set[str]:
+    """The short names of one function that live for too many lines, inner functions included."""
+    lines: dict[str, list[int]] = {}
+    for node in ast.walk(function):
+        if isinstance(node, ast.Name | ast.arg):
+            name = node.id if isinstance(node, ast.Name) else node.arg
+            if name in SHORT_NAMES:
+                lines.setdefault(name, []).append(node.lineno)
+    return {name for name, at in lines.items() if max(at) - min(at) > LONGEST_SHORT_NAME}
+
+
+def test_short_names_that_live_long_become_fewer() -> None:
+    bodies = [_tree(path).body for path in SHIPPED]
+    bodies += [node.body for body in bodies for node in body if isinstance(node, ast.ClassDef)]
+    functions = [node for body in bodies for node in body if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)]
+    number = sum(len(_long_lived(function)) for function in functions)
+    assert number <= SHORT_NAMES_LEFT, (
+        f"{number} names of {sorted(SHORT_NAMES)} live longer than {LONGEST_SHORT_NAME} lines, {SHORT_NAMES_LEFT} may:"
+        " say what the thing is"
+    )
+    assert number > SHORT_NAMES_LEFT - 20, f"SHORT_NAMES_LEFT may be {number}: it only falls"
+
+
 def test_every_file_of_the_wheel_is_in_a_room() -> None:
     rooms = {_room(path) for path in SHIPPED}
     assert rooms == set(ROOMS), "tests/unit/house_rooms.toml: give a new folder a room, take an empty one out"

@@ -35,8 +35,7 @@ from schedgap.benchmarks.hunt.mutate import mutated
 from schedgap.benchmarks.hunt.result import FOUND, WORST, Hunted, command
 from schedgap.benchmarks.hunt.run import hunt
 from schedgap.benchmarks.hunt.shrink import roughness, shrunk, size
-from schedgap.benchmarks.hunt.starts import starts_of
-from schedgap.benchmarks.hunt.target import Judge, Probe, find_target
+from schedgap.benchmarks.hunt.target import Judge, Probe, find_target, starts_of
 from schedgap.benchmarks.hunt.work import FILE, Journal
 from schedgap.benchmarks.instances import workload_of
 from schedgap.catalogue.registry import all_problems, load_instance

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from schedgap.benchmarks.instances import make_instance
-from schedgap.benchmarks.instances.gpu_sharing.random import small as few
-from schedgap.benchmarks.instances.gpu_sharing.random import tiny
+from schedgap.benchmarks.instances.gpu_sharing.workload import small as few
+from schedgap.benchmarks.instances.gpu_sharing.workload import tiny
 from schedgap.benchmarks.instances.hadar.random import small
 from schedgap.benchmarks.instances.rar_ddls.random import contended
 from schedgap.benchmarks.studies.speed.rar_ddls_grid import contended_grid

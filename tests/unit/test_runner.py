@@ -23,8 +23,7 @@ from schedgap.benchmarks.records import Record
 from schedgap.benchmarks.report.run_page import write_report
 from schedgap.benchmarks.report.table import TABLE
 from schedgap.benchmarks.suites.plan import Item, check_names, plan
-from schedgap.benchmarks.suites.runner import Run, run_suites
-from schedgap.benchmarks.suites.worker import execute
+from schedgap.benchmarks.suites.runner import Run, execute, run_suites
 from schedgap.benchmarks.sweep.pool import Pool
 from schedgap.benchmarks.sweep.progress import Progress
 from schedgap.benchmarks.sweep.store import FILE, Store
@@ -352,7 +351,7 @@ def item(problem: Problem, method: Method, instance: Instance, **settings: int) 
 
 def test_every_method_runs_once_before_the_clock_of_its_first_row(monkeypatch: pytest.MonkeyPatch) -> None:
     """No clock is read here: what counts is the order of calls."""
-    from schedgap.benchmarks.suites import worker
+    from schedgap.benchmarks.suites import runner as worker
     from schedgap.benchmarks.sweep import warm
 
     calls: list[str] = []

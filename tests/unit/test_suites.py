@@ -15,7 +15,7 @@ from schedgap.benchmarks.studies.speed.__main__ import MEASUREMENTS
 from schedgap.benchmarks.studies.speed.__main__ import main as main_of_speed
 from schedgap.benchmarks.studies.speed.charts import round_time_figure, trap_figure
 from schedgap.benchmarks.suites.plan import SUITES, plan, suites_of
-from schedgap.benchmarks.suites.worker import execute
+from schedgap.benchmarks.suites.runner import execute
 from schedgap.benchmarks.sweep.warm import warm_once
 from schedgap.catalogue.registry import all_problems
 from schedgap.catalogue.run import run_method

@@ -11,6 +11,8 @@ from typing import Any
 
 from schedgap.benchmarks.hunt.family.forms import (
     Form,
+    Polynomial,
+    fit,
     forms_of,
     fraction,
     instance_of,
@@ -19,7 +21,6 @@ from schedgap.benchmarks.hunt.family.forms import (
     skeleton,
     with_numbers,
 )
-from schedgap.benchmarks.hunt.family.polynomials import Polynomial, fit
 from schedgap.formulations.common.errors import InputError
 from schedgap.formulations.common.instance import Json
 

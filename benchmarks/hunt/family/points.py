@@ -8,9 +8,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
-from schedgap.benchmarks.hunt.family.forms import numbers_of, with_numbers
+from schedgap.benchmarks.hunt.family.forms import Polynomial, Quotient, fit, numbers_of, quotient, with_numbers
 from schedgap.benchmarks.hunt.family.generator import Generator, places
-from schedgap.benchmarks.hunt.family.polynomials import Polynomial, Quotient, fit, quotient
 from schedgap.benchmarks.hunt.target import SEED, Judge, Target
 from schedgap.benchmarks.proving import exact_value
 from schedgap.catalogue.agreement import closed_by

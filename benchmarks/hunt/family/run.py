@@ -14,8 +14,7 @@ from schedgap.benchmarks.hunt.family.search import Search
 from schedgap.benchmarks.hunt.fields import patterns_of
 from schedgap.benchmarks.hunt.result import Hunted, lost_line
 from schedgap.benchmarks.hunt.run import OUT, begin, holds_a_hunt, hunt
-from schedgap.benchmarks.hunt.starts import Starts
-from schedgap.benchmarks.hunt.target import Target, find_target
+from schedgap.benchmarks.hunt.target import Starts, Target, find_target
 from schedgap.benchmarks.sweep.cluster import check_cluster
 from schedgap.benchmarks.sweep.progress import Progress, Sink
 from schedgap.benchmarks.sweep.store import held

@@ -30,8 +30,7 @@ from schedgap.benchmarks.hunt.mutate import mutated
 from schedgap.benchmarks.hunt.result import Hunted, amount
 from schedgap.benchmarks.hunt.run import MOST_DEFECTS
 from schedgap.benchmarks.hunt.shrink import Tried, lowered, roughness, shrunk
-from schedgap.benchmarks.hunt.starts import Starts, starts_of
-from schedgap.benchmarks.hunt.target import Judge, Probe, Target, entries
+from schedgap.benchmarks.hunt.target import Judge, Probe, Starts, Target, entries, starts_of
 from schedgap.benchmarks.hunt.work import DISAGREEMENTS, FILE, Journal
 from schedgap.benchmarks.instances import workload_of
 from schedgap.benchmarks.sweep.progress import Progress
@@ -167,8 +166,6 @@ def _take(form: Form, changes: Sequence[Change], tried: Tried, met: dict[str, Pr
         met[key] = found
     return found is not None
 
-
-# The search of ``schedgap hunt --family``: one size after the other, each begun from what those before suggest.
 
 EVALUATIONS = 1500
 """Instances tried at each size unless the limits say otherwise."""

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from schedgap.benchmarks.importers.ddl_cluster import to_ddl_cluster
 from schedgap.benchmarks.importers.traces import trace_importers
 from schedgap.benchmarks.instances.ddl_cluster.random import paper, small, tiny
-from schedgap.catalogue.workload import Batch, Drawing, Preset, Workload
+from schedgap.catalogue.workload import Batch, Preset, Workload
+from schedgap.formulations.common.options import named
 
 # The part of ddl-cluster in the suite quick.
 
@@ -21,15 +24,6 @@ ROWS: tuple[Batch, ...] = (
 )
 
 
-# Where instances of ddl-cluster come from: presets, families, importers, suites, figure.
-
-
-def _figure() -> Drawing:
-    from schedgap.benchmarks.figures.ddl_cluster import gantt
-
-    return gantt
-
-
 WORKLOAD = Workload(
     presets=(
         Preset("tiny", "2 or 3 placed jobs of 1 or 2 GPUs, one or two iterations in whole seconds", tiny),
@@ -39,5 +33,5 @@ WORKLOAD = Workload(
     ),
     importers=trace_importers(to_ddl_cluster),
     suites=ROWS,
-    figure=_figure,
+    figure=partial(named, "schedgap.benchmarks.figures.ddl_cluster:gantt"),
 )

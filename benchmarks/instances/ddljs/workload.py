@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from functools import partial
 
 from schedgap.benchmarks.importers.substrate_files import network_importers
 from schedgap.benchmarks.importers.traces import trace_importers
 from schedgap.benchmarks.instances.ddljs.from_trace import to_ddljs
 from schedgap.benchmarks.instances.ddljs.random import on_substrate, paper, small, tiny
-from schedgap.catalogue.workload import Batch, Drawing, Preset, Trial, Workload
+from schedgap.catalogue.workload import Batch, Preset, Workload
+from schedgap.formulations.common.options import named
 
 # The part of ddljs in the suite quick.
 
@@ -19,21 +20,6 @@ ROWS: tuple[Batch, ...] = (
     Batch("quick", "tiny", 8, exact=_ENGINES, work_limit=_WORK),
     Batch("quick", "small", 3, exact=("cpsat",), settings={"horizon": 4}, work_limit=_WORK),
 )
-
-
-# Where instances of ddljs come from: presets, families, importers, suites, figure.
-
-
-def _figure() -> Drawing:
-    from schedgap.benchmarks.figures.ddljs import worker_slots
-
-    return worker_slots
-
-
-def _families() -> Mapping[str, Callable[[int], Trial]]:
-    from schedgap.benchmarks.instances.ddljs.adversarial import FAMILIES
-
-    return FAMILIES
 
 
 WORKLOAD = Workload(
@@ -65,7 +51,7 @@ WORKLOAD = Workload(
         ),
     ),
     importers=(*network_importers(on_substrate), *trace_importers(to_ddljs)),
-    families=_families,
+    families=partial(named, "schedgap.benchmarks.instances.ddljs.random:FAMILIES"),
     suites=ROWS,
-    figure=_figure,
+    figure=partial(named, "schedgap.benchmarks.figures.ddljs:worker_slots"),
 )

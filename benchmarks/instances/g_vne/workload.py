@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
 from schedgap.benchmarks.importers.substrate_files import network_importers
 from schedgap.benchmarks.instances.g_vne.random import fat, large_tree, on_substrate, racks, random, small, tiny
-from schedgap.catalogue.workload import Batch, Drawing, Preset, Trial, Workload
+from schedgap.catalogue.workload import Batch, Preset, Workload
+from schedgap.formulations.common.options import named
 
 # The part of g-vne in the suite quick.
 
@@ -38,21 +39,6 @@ ROWS: tuple[Batch, ...] = (
 )
 
 
-# Where instances of g-vne come from: presets, families, importers, suites, figure.
-
-
-def _figure() -> Drawing:
-    from schedgap.benchmarks.figures.g_vne import network
-
-    return network
-
-
-def _families() -> Mapping[str, Callable[[int], Trial]]:
-    from schedgap.benchmarks.instances.g_vne.adversarial import FAMILIES
-
-    return FAMILIES
-
-
 WORKLOAD = Workload(
     presets=(
         Preset("tiny", "2 to 4 servers and jobs on tight links, brute force is possible", tiny),
@@ -63,7 +49,7 @@ WORKLOAD = Workload(
         Preset("large-tree", "400 servers in 20 racks, 200 jobs", large_tree),
     ),
     importers=network_importers(on_substrate, partial(on_substrate, jobs=200, workers=16)),
-    families=_families,
+    families=partial(named, "schedgap.benchmarks.instances.g_vne.random:FAMILIES"),
     suites=ROWS,
-    figure=_figure,
+    figure=partial(named, "schedgap.benchmarks.figures.g_vne:network"),
 )

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 from schedgap.benchmarks.importers.hadar import to_hadar
 from schedgap.benchmarks.importers.traces import trace_importers
 from schedgap.benchmarks.instances.hadar.mixes import mixes
 from schedgap.benchmarks.instances.hadar.random import contended, lowhigh, motivation, nodes, rounds, small, tiny, trace
-from schedgap.catalogue.workload import Batch, Drawing, Preset, Trial, Workload
+from schedgap.catalogue.workload import Batch, Preset, Workload
+from schedgap.formulations.common.options import named
 
 # The part of hadar in the suite quick.
 
@@ -40,21 +42,6 @@ ROWS: tuple[Batch, ...] = (
 )
 
 
-# Where instances of hadar come from: presets, families, importers, suites, figure.
-
-
-def _figure() -> Drawing:
-    from schedgap.benchmarks.figures.hadar import devices
-
-    return devices
-
-
-def _families() -> Mapping[str, Callable[[int], Trial]]:
-    from schedgap.benchmarks.instances.hadar.adversarial import FAMILIES
-
-    return FAMILIES
-
-
 WORKLOAD = Workload(
     presets=(
         Preset("tiny", "2 to 4 jobs on 2 to 4 devices, brute force is possible", tiny),
@@ -72,7 +59,7 @@ WORKLOAD = Workload(
         Preset("nodes", "nodes of one device, each of its own type: what HadarE forks", nodes),
     ),
     importers=trace_importers(to_hadar, throughputs=True),
-    families=_families,
+    families=partial(named, "schedgap.benchmarks.instances.hadar.random:FAMILIES"),
     suites=ROWS,
-    figure=_figure,
+    figure=partial(named, "schedgap.benchmarks.figures.hadar:devices"),
 )

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from functools import partial
 
 from schedgap.benchmarks.importers.rar_ddls import to_rar_ddls
 from schedgap.benchmarks.importers.traces import trace_importers
 from schedgap.benchmarks.instances.rar_ddls.random import contended, large, paper, small, tiny
-from schedgap.catalogue.workload import Batch, Drawing, Preset, Trial, Workload
+from schedgap.catalogue.workload import Batch, Preset, Workload
+from schedgap.formulations.common.options import named
 
 # The part of rar-ddls in the suite quick.
 
@@ -35,21 +36,6 @@ ROWS: tuple[Batch, ...] = (
 )
 
 
-# Where instances of rar-ddls come from: presets, families, importers, suites, figure.
-
-
-def _figure() -> Drawing:
-    from schedgap.benchmarks.figures.rar_ddls import gantt
-
-    return gantt
-
-
-def _families() -> Mapping[str, Callable[[int], Trial]]:
-    from schedgap.benchmarks.instances.rar_ddls.adversarial import FAMILIES
-
-    return FAMILIES
-
-
 WORKLOAD = Workload(
     presets=(
         Preset("tiny", "3 to 4 jobs, brute force is possible", tiny),
@@ -59,7 +45,7 @@ WORKLOAD = Workload(
         Preset("large", "10,000 jobs on 10,000 GPUs", large),
     ),
     importers=trace_importers(to_rar_ddls, throughputs=True, first="rings"),
-    families=_families,
+    families=partial(named, "schedgap.benchmarks.instances.rar_ddls.random:FAMILIES"),
     suites=ROWS,
-    figure=_figure,
+    figure=partial(named, "schedgap.benchmarks.figures.rar_ddls:gantt"),
 )

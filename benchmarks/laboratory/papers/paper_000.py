@@ -202,8 +202,6 @@ FIGURE_7 = Item(
 )
 
 
-# Paper 000 (SJF-BCO): the four figures of its section 7.
-
 _DRAWING = "a drawing, or notation: nothing is measured"
 
 PAPER = Paper(

@@ -9,12 +9,11 @@ import numpy as np
 
 from schedgap.benchmarks.figures.palette import LINES as PALETTE
 from schedgap.benchmarks.instances.ddl_cluster.random import GPU_MEMORY, LINK, MODELS
-from schedgap.benchmarks.laboratory.data import Data
+from schedgap.benchmarks.laboratory.data import Data, printed_table
 from schedgap.benchmarks.laboratory.declare import ABSOLUTE, RATIO, Axis, Choice, Claim, Item, Metric, Paper, Series
 from schedgap.benchmarks.laboratory.draw import bars, distribution, lines
 from schedgap.benchmarks.laboratory.measure import Run, instance_of
 from schedgap.benchmarks.laboratory.papers.contention import fit, read_measurements
-from schedgap.benchmarks.laboratory.printed import printed_table
 from schedgap.benchmarks.laboratory.rules import Agrees, Fact, Less, More, Value
 from schedgap.formulations.common.instance import Json
 from schedgap.formulations.ddl_cluster.bounds import lower_bound
@@ -484,8 +483,6 @@ FIGURE_5 = Item(
     max_seeds=20,
 )
 
-
-# Paper 001 (Ada-SRSF): its measurements, Tables IV and V, Figures 2 and 4 to 6.
 
 PAPER = Paper(
     "001",

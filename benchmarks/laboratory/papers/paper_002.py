@@ -351,8 +351,6 @@ FIGURE_4 = Item(
 )
 
 
-# Paper 002 (Hadar, HadarE): Figures 1, 3 to 6 and 8 to 12.
-
 _TABLE_4 = Item(
     id="table-iv",
     title="Table IV: quality of the trained models",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from typing import cast
 
-from schedgap.benchmarks.laboratory.data import Data, interval, plus_minus
+from schedgap.benchmarks.laboratory.data import Data, interval, plus_minus, printed_table
 from schedgap.benchmarks.laboratory.declare import ABSOLUTE, RATIO, Axis, Choice, Claim, Item, Metric, Paper, Series
 from schedgap.benchmarks.laboratory.draw import bars, distribution, lines
 from schedgap.benchmarks.laboratory.measure import Run, instance_of
@@ -35,7 +35,6 @@ from schedgap.benchmarks.laboratory.papers.paper_003_measured import (
     TO_BOUND,
     WORKLOADS,
 )
-from schedgap.benchmarks.laboratory.printed import printed_table
 from schedgap.benchmarks.laboratory.rules import Agrees, Fact, Less, More, Rule, Value, Within
 from schedgap.formulations.common.instance import Json
 from schedgap.formulations.gpu_sharing.instance import GpuSharingInstance
@@ -435,8 +434,6 @@ INTERFERENCE = Item(
     max_seeds=16,
 )
 
-
-# Paper 003 (SJF-BSBF): Tables II to IV and Figures 2 to 6.
 
 PAPER = Paper(
     "003",

@@ -399,8 +399,6 @@ OVER_SLOTS = Item(
 )
 
 
-# Paper 004 (GADGET): Figures 4 to 7 of its section VI.
-
 PAPER = Paper(
     "004",
     "gadget",

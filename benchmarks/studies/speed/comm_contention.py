@@ -6,7 +6,7 @@ import os
 import time
 from collections.abc import Sequence
 
-from schedgap.benchmarks.instances.comm_contention.random import small
+from schedgap.benchmarks.instances.comm_contention.workload import small
 from schedgap.catalogue.comm_contention import PROBLEM
 from schedgap.catalogue.run import run_method
 from schedgap.formulations.common.instance import Json

@@ -52,14 +52,7 @@ def solve_lns(instance: DdlClusterInstance, options: SolveOptions) -> Result:
     The search is among schedules whose GPUs are held by one job at a time, or by two from the same moment; it begins
     with list scheduling. The start is kept until such a schedule is better.
 
-    Parameters
-    ----------
-    instance : the instance
-    options : with a ``work_limit`` (CP-SAT's deterministic time) a run repeats itself
-
-    Returns
-    -------
-    Result; its bound is the certified one, its solution is accepted by the checker.
+    The result's bound is the certified one, its solution is accepted by the checker.
     """
     best = Incumbent(MINIMISE, options, partial(parsed(check, DdlClusterSolution), instance))
     best.tighten(lower_bound(instance))
@@ -74,7 +67,6 @@ class GangNeighbourhoods(Neighbourhoods):
 
     Parameters
     ----------
-    instance : the instance
     best : with a solution
     """
 

@@ -46,14 +46,7 @@ GAIN = 1e-12
 def solve_lns(instance: DdljsInstance, options: SolveOptions) -> Result:
     """Improve the start that `options` give, neighbourhood by neighbourhood, until a limit.
 
-    Parameters
-    ----------
-    instance : the instance
-    options : with a ``work_limit`` (CP-SAT's deterministic time) a run repeats itself
-
-    Returns
-    -------
-    Result; its bound is the certified one, its solution is accepted by the checker.
+    The result's bound is the certified one, its solution is accepted by the checker.
     """
     best = Incumbent(MAXIMISE, options, partial(parsed(check, DdljsSolution), instance))
     best.tighten(upper_bound(instance))
@@ -69,7 +62,6 @@ class WorkerNeighbourhoods(Neighbourhoods):
 
     Parameters
     ----------
-    instance : the instance
     best : with a solution
     """
 

@@ -36,8 +36,6 @@ class Rules:
     no_link: Mapping[Edge, frozenset[int]] = field(default_factory=dict)  # links that a ring edge must not use
 
 
-# The best rings of all jobs, compiled: on a general network, and on one without cycles.
-
 # The best rings of all jobs on a general network: distances, layered searches, critical hosts.
 
 # Pricing of rings on a general network: shortest paths under the link prices, then a layered search, compiled.

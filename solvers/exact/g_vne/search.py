@@ -381,7 +381,6 @@ class RingSearch(BranchAndPrice[Rules, Column, Floats]):
 
     Parameters
     ----------
-    instance : the instance
     options : limits, seed, warm start, reporting
     check : the checker for the instance in its own units
     unit : what a utility of 1 is worth there

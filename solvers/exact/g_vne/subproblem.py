@@ -147,7 +147,6 @@ class RingSubproblem:
 
     Parameters
     ----------
-    instance : the instance
     capped : rings keep the job's own cap on every server and use no link that is too narrow for one edge of theirs;
         otherwise they are what the augmented LP mixes: any number of workers on a server where one fits
     sizes : (J,) the only ring size of each job, 0 for a job without one; None allows all

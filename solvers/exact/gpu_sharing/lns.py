@@ -40,14 +40,7 @@ _MOST = 80
 def solve_lns(instance: GpuSharingInstance, options: SolveOptions) -> Result:
     """Improve the start that `options` give, neighbourhood by neighbourhood, until a limit.
 
-    Parameters
-    ----------
-    instance : the instance
-    options : with a ``work_limit`` (CP-SAT's deterministic time) a run repeats itself
-
-    Returns
-    -------
-    Result; its bound is the certified one, its solution is accepted by the checker.
+    The result's bound is the certified one, its solution is accepted by the checker.
     """
     jobs = len(instance.jobs)
     best = Incumbent(
@@ -79,7 +72,6 @@ class SharingNeighbourhoods(Neighbourhoods):
 
     Parameters
     ----------
-    instance : the instance
     best : with a solution
     """
 

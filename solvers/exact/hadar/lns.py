@@ -46,14 +46,7 @@ GAIN = 1e-12
 def solve_lns(instance: HadarInstance, options: SolveOptions) -> Result:
     """Improve the start that `options` give, window by window, until a limit.
 
-    Parameters
-    ----------
-    instance : the instance
-    options : with a ``work_limit`` (CP-SAT's deterministic time) a run repeats itself
-
-    Returns
-    -------
-    Result; its bound is the certified one, its solution is accepted by the checker.
+    The result's bound is the certified one, its solution is accepted by the checker.
     """
     best = Incumbent(MAXIMISE, options, partial(parsed(check, HadarSolution), instance))
     data = tables(instance)
@@ -108,7 +101,6 @@ class WindowNeighbourhoods(Neighbourhoods):
 
     Parameters
     ----------
-    instance : the instance
     best : with a solution
     """
 

@@ -24,14 +24,7 @@ ROUNDS = 4
 def solve_lns(instance: RarDdlsInstance, options: SolveOptions) -> Result:
     """Improve the start that `options` give, neighbourhood by neighbourhood, until a limit.
 
-    Parameters
-    ----------
-    instance : the instance
-    options : with a ``work_limit`` (CP-SAT's deterministic time) a run repeats itself
-
-    Returns
-    -------
-    Result; its bound is the certified one, its solution is accepted by the checker.
+    The result's bound is the certified one, its solution is accepted by the checker.
     """
     incumbent = BestSchedule(instance, options)
     incumbent.begin()

@@ -367,7 +367,6 @@ class LocalSearch:
 
     Parameters
     ----------
-    instance : the instance
     seed : of all randomness; runs that build the same number of schedules are equal
     """
 
