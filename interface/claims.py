@@ -223,6 +223,7 @@ def evaluate(
     container: bool = False,
     online: bool = False,
     estimates: Estimates | None = None,
+    held_out: bool = False,
     progress: Sink | None = None,
 ) -> Card:
     """A report card: is it feasible everywhere, how far from the optimum, better or worse than the shipped methods?
@@ -253,6 +254,7 @@ def evaluate(
         that is told of a job when it arrives
     estimates : what it is told of lengths then: ``"exact"``,
         ``"user"`` (1 to 5 times the length) or ``"none"``, the default
+    held_out : on families that are drawn now, too; exact methods of schedgap are not for it
     progress : a stream, or a function that is told whole lines
 
     Returns
@@ -302,6 +304,7 @@ def evaluate(
             progress=progress,
             on=[read_instance(one)[1] for one in on],
             online=estimates_of(online, estimates),
+            held_out=held_out,
         )
         if card.folder is not None:
             write_text(folder / "card.json", json.dumps(card.to_dict(), indent=1, allow_nan=False) + "\n")
@@ -326,7 +329,7 @@ def evaluate_frozen(
     """A quick score on the library's small instances, whose optima or bounds are stored: nothing is solved.
 
     It is for programs that try many schedulers, and no card: the instances are always the same.
-    :class:`schedgap.benchmarks.evaluation.frozen.FrozenJudge` judges many with one warm process each.
+    :class:`schedgap.benchmarks.evaluation.frozen.FrozenJudge` judges many, each in a fork of one warm process.
 
     Parameters
     ----------
@@ -354,7 +357,7 @@ def evaluate_frozen(
 
     bounds, told = _bounds(time_limit, memory_limit, container), estimates_of(online, estimates)
     chosen = find_problem(problem, "--problem")
-    with FrozenJudge(chosen, bounds=bounds, estimates=told, spares=False) as judge:
+    with FrozenJudge(chosen, bounds=bounds, estimates=told, warm=False) as judge:
         return judge.judge(users_name(scheduler))
 
 

@@ -22,7 +22,8 @@ from typing import Any, ClassVar
 
 from joblib.externals.loky.backend import resource_tracker
 
-from schedgap.benchmarks.evaluation.places import contained_by, environment, readable
+from schedgap.benchmarks.evaluation.nursery import START, Forked, Nursery, start
+from schedgap.benchmarks.evaluation.places import contained_by, readable
 from schedgap.benchmarks.instances import workload_of
 from schedgap.catalogue.method import Given, Kind, Method
 from schedgap.catalogue.problem import Problem
@@ -35,10 +36,6 @@ LARGEST_ANSWER = 16 << 20
 """Bytes of a solution; it has at most :data:`MOST_VALUES` values, :data:`DEEPEST` in each other."""
 MOST_VALUES = 1_000_000
 DEEPEST = 32
-START = 120.0
-"""Seconds for the process to start and to import the scheduler."""
-WARM_UP = 30.0
-"""Seconds for the first, small instance, which does not count: compiled code is compiled there."""
 GUEST = "schedgap.benchmarks.evaluation.guest"
 """The module that its process runs."""
 _SHOWN = 300
@@ -64,6 +61,8 @@ class Bounds:
     closed : folders that it may not read, beside those that :mod:`~schedgap.benchmarks.evaluation.places` leaves out
     container : a program that starts its process in a container, ``bwrap``; none where empty
     warm : load the compiled code of the shipped heuristics first, so that a scheduler can call it
+    first : seconds, at least, for a small instance that does not count: compiled code is compiled there
+    heuristics_only : our exact methods and bounds are not for it; our heuristics, and solvers of others, are
     """
 
     seconds: float = 10.0
@@ -72,6 +71,12 @@ class Bounds:
     closed: Sequence[Path] = ()
     warm: bool = True
     container: str = ""
+    first: float = 30.0
+    heuristics_only: bool = False
+
+    def warmed(self, problem: Problem) -> Sequence[str]:
+        """Whose compiled code is loaded."""
+        return [problem.id] if self.warm else []
 
 
 @dataclass(eq=False)
@@ -91,6 +96,7 @@ class Contained:
     peak : the largest resident memory that was seen, bytes; None where the system does not tell
     is_warm : it has been tried on an instance that does not count
     isolated : the kernel keeps machine code from files and processes, too; None before it was started
+    nursery : what forks its process; where there is none it starts from nothing
     """
 
     is_policy: ClassVar[bool] = False
@@ -100,8 +106,9 @@ class Contained:
     seconds: float | None = None
     peak: int | None = None
     isolated: bool | None = None
+    nursery: Nursery | None = None
     _deadline: Deadline = NO_DEADLINE
-    _process: subprocess.Popen[bytes] | None = None
+    _process: subprocess.Popen[bytes] | Forked | None = None
     _out: int = -1
     _in: int = -1
     _folder: str = ""
@@ -157,7 +164,7 @@ class Contained:
             self._start()
 
     def _start(self) -> None:
-        """Import the scheduler in its process, which is started where none waits.
+        """Import the scheduler in a new process.
 
         Raises
         ------
@@ -165,12 +172,12 @@ class Contained:
             It cannot be imported.
         """
         places = readable(self.name, self.bounds.closed)
-        if self._process is None:
-            self.spawn(places)
+        self._spawn(places)
         setup = {
             "scheduler": self.name,
             "problem": self.problem.id,
             "policy": self.is_policy,
+            "heuristics_only": self.bounds.heuristics_only,
             "memory": self.bounds.memory,
             "file": self.bounds.file,
             "folder": self._folder,
@@ -185,33 +192,23 @@ class Contained:
             raise InputError(f"scheduler {self.name}: {error}") from None
         self._warm_up()
 
-    def spawn(self, places: Sequence[str] = ()) -> None:
-        """Start its process, which imports what is ours and waits there, open still, for the name of the scheduler.
-
-        Parameters
-        ----------
-        places : what it may read, where it starts in a container
-        """
+    def _spawn(self, places: Sequence[str]) -> None:
+        """Start its process, which has what is ours and waits, open still, for the name of the scheduler."""
         if not self._folder:
             self._folder = tempfile.mkdtemp(prefix="schedgap-evaluate-")
             resource_tracker.register(self._folder, "folder")  # its process throws it away should this one be killed
         request_read, self._out = os.pipe()
         self._in, answer_write = os.pipe()
-        home = {"HOME": self._folder, "TMPDIR": self._folder}
-        limited = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
-        # In a container with processes of its own the first of them is its parent.
-        inside = contained_by(self.bounds.container, self._folder, places) if self.bounds.container else []
-        parent = "1" if inside else str(os.getpid())
-        warm = [self.problem.id] if self.bounds.warm else []
-        self._process = subprocess.Popen(
-            [*inside, sys.executable, "-P", "-m", GUEST, parent, str(request_read), str(answer_write), *warm],
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-            pass_fds=(request_read, answer_write),
-            env={**environment(), **home, **limited},
-            start_new_session=True,
-        )
+        if self.nursery is not None:
+            self._process = self.nursery.fork(request_read, answer_write)
+        else:
+            # In a container with processes of its own the first of them is its parent.
+            inside = contained_by(self.bounds.container, self._folder, places) if self.bounds.container else []
+            parent = "1" if inside else str(os.getpid())
+            warm = self.bounds.warmed(self.problem)
+            pipes = request_read, answer_write
+            guest = [sys.executable, "-P", "-m", GUEST, parent, *map(str, pipes), *warm]
+            self._process = start([*inside, *guest], *pipes)
         os.close(request_read)
         os.close(answer_write)
 
@@ -226,7 +223,7 @@ class Contained:
         self.is_warm = True
         instance = presets[0].generator(0, **presets[0].settings)
         with contextlib.suppress(Failed):  # what it does wrong here it does again where it counts
-            self._try(instance, max(WARM_UP, self.bounds.seconds))
+            self._try(instance, max(self.bounds.first, self.bounds.seconds))
 
     def _try(self, instance: Instance, patience: float) -> None:
         """Run it on an instance that does not count."""

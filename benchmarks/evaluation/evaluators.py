@@ -17,30 +17,21 @@ The candidate runs in a process of its own, which is closed off before it is loa
 them are schedgap's own and closed to it; nothing of them lies in this folder. The score is for the search: README.md.
 """
 
-import atexit
-import functools
 import json
 
 from schedgap import InputError
-from schedgap.benchmarks.evaluation.frozen import FrozenJudge
-
-
-@functools.cache
-def judge():
-    """One for all candidates of this process."""
-    found = FrozenJudge("PROBLEM")
-    atexit.register(found.close)
-    return found
+from schedgap.benchmarks.evaluation.frozen import judge_of
 
 
 def judged(path, most=None):
     """A candidate's figures, and text that helps the next try."""
     try:
-        found = judge().judge(f"{path}:scheduler", most=most).to_dict()
+        result = judge_of("PROBLEM").judge(f"{path}:scheduler", most=most).to_dict()
     except InputError as error:
-        return {"combined_score": 0.0, "feasible": 0.0}, {"failure": str(error)}
-    figures = {"combined_score": found["development_score"], "feasible": found["feasible"] / found["instances"]}
-    return figures, {name: json.dumps(part) for name, part in found["artifacts"].items()}
+        return {"combined_score": 0.0, "feasible": 0.0, "too_good": 0.0}, {"failure": str(error)}
+    shares = {name: result[name] / result["instances"] for name in ("feasible", "too_good")}
+    texts = {name: json.dumps(part) for name, part in result["artifacts"].items()}
+    return {"combined_score": result["development_score"], **shares}, texts
 
 
 '''
@@ -104,9 +95,12 @@ _README = """# A machine writes a scheduler for PROBLEM
 RUN
 
 The score is for the search only: its instances are always the same, and their optima are
-public. Believe this instead, on instances that are drawn anew, of which none was ever among the stored ones:
+public. Believe this instead, on families that are drawn when the card is made, of which nothing is stored anywhere:
 
-    schedgap evaluate best_program.py:scheduler --problem PROBLEM --out card
+    schedgap evaluate best_program.py:scheduler --problem PROBLEM --held-out --out card
+
+`feasible` is the share of instances with a solution.
+`too_good` is the share on which it breaks a rule and looks better than the best possible: a bug or a cheat.
 """
 _RUNS = {
     "plain": "Call `evaluate(path)` of `evaluator.py` for each candidate, all in one process.",
@@ -173,6 +167,7 @@ def new_evaluator(client: str, problem_id: str | None, folder: Path | None = Non
 def _task(problem: Problem) -> str:
     """What a candidate is given, has to return and is measured by."""
     aim = "least" if problem.sense > 0 else "largest"
+    names = ", ".join(method.id for method in problem.heuristics() if not method.outside_model)
     forms = [problem.instance_class, problem.solution_class]
     given, wanted = (json.dumps(form.model_json_schema() if form else {}, separators=(",", ":")) for form in forms)
     return f"""Write `scheduler(instance, *, seed) -> solution` in Python: {problem.title}.
@@ -181,6 +176,7 @@ def _task(problem: Problem) -> str:
 - An independent checker judges it: a solution that breaks one constraint counts 0.
 - The score is the mean of 1/ratio to the optimum over all instances: 1 is optimal everywhere.
 - It has 2 seconds an instance, no network, no other process, and sees no file but Python's, its libraries' and its own.
+- It may call `schedgap.solve(instance, method, seed=seed)` for these heuristics: {names}. Not for exact methods.
 - `instance` has the fields of this JSON Schema as attributes: {given}
 - The solution has this one: {wanted}
 """

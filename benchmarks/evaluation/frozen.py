@@ -6,23 +6,28 @@ often enough learns them. What came out best is judged by :func:`schedgap.benchm
 
 from __future__ import annotations
 
+import atexit
 import contextlib
+import functools
 import math
 import shutil
 import statistics
 import tempfile
+import threading
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
-from schedgap.benchmarks.evaluation.contained import Bounds, Contained, Failed
+from schedgap.benchmarks.evaluation.contained import GUEST, Bounds, Contained, Failed
+from schedgap.benchmarks.evaluation.nursery import Nursery
 from schedgap.benchmarks.evaluation.online import scheduled
 from schedgap.benchmarks.library.collection import Entry, entries
 from schedgap.benchmarks.online.replay import Estimates, check_online
 from schedgap.benchmarks.text import fixed, table
 from schedgap.catalogue.problem import Problem
 from schedgap.catalogue.registry import find_problem
+from schedgap.formulations.common.check import CheckReport
 from schedgap.formulations.common.errors import Disagreement, InputError, brief, printable
 from schedgap.formulations.common.instance import Json
 from schedgap.formulations.common.numbers import ratio, share_of_best
@@ -32,6 +37,8 @@ FIRST = 3
 """Instances, the smallest, of which a candidate has to schedule one before the rest is tried."""
 GIVE_UP = 3
 """Instances on which it runs out of time or ends, one after another, before the rest is not tried any more."""
+FIRST_RUN = 5.0
+"""Seconds for a run that does not count, in which a candidate may import and compile."""
 SHOWN = 6_000
 """Letters of an instance that is given back with what went wrong on it."""
 
@@ -47,6 +54,7 @@ class Attempt:
     ratio, to : its ratio, and to what: optimum or bound
     failure, message : as in a card; empty where feasible
     seconds : measured outside; None where nothing came
+    looks : objective of an answer that breaks a rule, where it is better than what is possible; None elsewhere
     """
 
     entry: Entry
@@ -56,6 +64,7 @@ class Attempt:
     failure: str
     message: str
     seconds: float | None
+    looks: float | None = None
 
     @property
     def part(self) -> float:
@@ -72,6 +81,7 @@ class Attempt:
             "failure": self.failure or None,
             "message": self.message or None,
             "seconds": self.seconds,
+            "looks": self.looks,
         }
 
 
@@ -103,6 +113,11 @@ class Development:
         """Instances with a feasible solution."""
         return sum(attempt.objective is not None for attempt in self.attempts)
 
+    @property
+    def too_good(self) -> int:
+        """Instances on which it breaks a rule, and would be better than possible if nobody looked."""
+        return sum(attempt.looks is not None for attempt in self.attempts)
+
     def to_dict(self) -> dict[str, Json]:
         """JSON-compatible form; keys are only added."""
         return {
@@ -113,6 +128,7 @@ class Development:
             "development_score": self.score,
             "instances": len(self.attempts),
             "feasible": self.feasible,
+            "too_good": self.too_good,
             "isolated": self.isolated,
             "seconds": self.seconds,
             "artifacts": self.artifacts(),
@@ -178,9 +194,9 @@ def stored(problem: Problem) -> list[Entry]:
 
 
 class FrozenJudge:
-    """Judges candidates one after another; the process of the next one is started while this one is judged.
+    """Judges candidates one after another, each in a fork of one process that has imported what is ours.
 
-    That process has imported what is ours and no candidate's code, and closes itself off before it loads any.
+    The fork closes itself off before it loads the candidate. Exact methods and bounds of ours are not for candidates.
     """
 
     def __init__(
@@ -189,25 +205,26 @@ class FrozenJudge:
         *,
         bounds: Bounds | None = None,
         estimates: Estimates | None = None,
-        spares: bool = True,
+        warm: bool = True,
     ) -> None:
-        """Load the instances, and start the first process.
+        """Load the instances, and start the process from which those of candidates are forked.
 
         Parameters
         ----------
         problem : whose instances candidates take
         bounds : what a candidate may use; 2 s an instance where not given
         estimates : candidates are online policies, and are told this of lengths
-        spares : keep a process for the next candidate
+        warm : there is such a process; a single candidate is as quick without
         """
         self.problem = find_problem(problem)
         if estimates is not None:
             check_online(self.problem)
         self.estimates = estimates
-        self.bounds = bounds or Bounds(seconds=2.0)
+        self.bounds = replace(bounds or Bounds(seconds=2.0), first=FIRST_RUN, heuristics_only=True)
         self.entries = stored(self.problem)
-        self.spares = spares and not self.bounds.container  # what is seen in one depends on the candidate
-        self._next = self._spare()
+        # What is seen in a container depends on the candidate.
+        self._nursery = Nursery(GUEST, self.bounds.warmed(self.problem)) if warm and not self.bounds.container else None
+        self._lock = threading.Lock()
 
     def judge(self, scheduler: str, *, most: int | None = None) -> Development:
         """Run a candidate on the first instances, and on all where it schedules one of them.
@@ -226,15 +243,14 @@ class FrozenJudge:
             It is better than a stored bound: a defect of ours.
         """
         began = time.perf_counter()
-        with _alone(scheduler) as name, self._next as contained:
-            contained.name = name
-            self._next = self._spare()
+        with self._lock, _alone(scheduler) as name, self._candidate(name) as contained:
             attempts = self._attempts(contained, most)
             return Development(scheduler, self.problem.id, attempts, time.perf_counter() - began, contained.isolated)
 
     def close(self) -> None:
-        """End the process that waits."""
-        self._next.close()
+        """End the process from which those of candidates are forked."""
+        if self._nursery is not None:
+            self._nursery.close()
 
     def __enter__(self) -> FrozenJudge:
         return self
@@ -242,10 +258,9 @@ class FrozenJudge:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def _spare(self) -> Contained:
-        contained = scheduled("", self.problem, self.bounds, self.estimates)
-        if self.spares:
-            contained.spawn()
+    def _candidate(self, name: str) -> Contained:
+        contained = scheduled(name, self.problem, self.bounds, self.estimates)
+        contained.nursery = self._nursery
         return contained
 
     def _attempts(self, contained: Contained, most: int | None) -> list[Attempt]:
@@ -272,8 +287,7 @@ class FrozenJudge:
         except InputError as error:
             return Attempt(entry, None, None, "", "infeasible", f"no solution: {error}", contained.seconds)
         if not report.feasible or report.objective is None:
-            said = brief(report.violations[0].message) if report.violations else "has no objective"
-            return Attempt(entry, None, None, "", "infeasible", said, contained.seconds)
+            return self._refused(entry, report, contained)
         objective = float(report.objective)
         bound = contained.certified_bound(instance) if contained.outside_model else entry.known.bound
         if bound is not None and contradicts(objective, bound, self.problem.sense):
@@ -284,6 +298,24 @@ class FrozenJudge:
         if contained.outside_model:
             value, to = ratio(objective, bound, self.problem.sense), "bound"
         return Attempt(entry, objective, value, to, "", "", contained.seconds)
+
+    def _refused(self, entry: Entry, report: CheckReport, contained: Contained) -> Attempt:
+        """An answer that breaks a rule, and may look better than the best."""
+        said, looks = brief(report.violations[0].message) if report.violations else "has no objective", None
+        value = None if report.objective is None else float(report.objective)
+        bound = None if contained.outside_model else entry.known.bound
+        if value is not None and bound is not None and contradicts(value, bound, self.problem.sense):
+            looks = value
+            said += f"; but for that its {value:.6g} would be better than possible ({bound:.6g})"
+        return Attempt(entry, None, None, "", "infeasible", said, contained.seconds, looks)
+
+
+@functools.cache
+def judge_of(problem: str) -> FrozenJudge:
+    """The one judge of this process: clients may load their evaluator anew for each candidate."""
+    judge = FrozenJudge(problem)
+    atexit.register(judge.close)
+    return judge
 
 
 @contextlib.contextmanager

@@ -1,8 +1,9 @@
 """The inside of the process in which a foreign scheduler runs: instances come in, solutions go out, nothing else.
 
-Started as ``python -m schedgap.benchmarks.evaluation.guest PARENT IN OUT [PROBLEM]`` with two inherited pipes; of a
-problem that is named it loads the compiled heuristics first. Nothing that
-happens here is believed outside: times are taken and solutions are checked by the other side.
+Started as ``python -m schedgap.benchmarks.evaluation.guest PARENT IN OUT [PROBLEM]`` with two inherited pipes, or as
+``... PARENT nursery SOCKET PROBLEM``, from which processes with such pipes are forked. Of a problem that is named it
+loads the compiled heuristics first. Nothing that happens here is believed outside: times are taken and solutions are
+checked by the other side.
 """
 
 # ruff: noqa: PTH109, PTH112, PTH115, PTH117, PTH118, PTH208
@@ -17,15 +18,18 @@ import resource
 import socket
 import struct
 import sys
+import tempfile
 import threading
 from collections.abc import Callable, Sequence
 from typing import IO, Any
 
+from schedgap.benchmarks.evaluation import nursery
 from schedgap.benchmarks.evaluation.landlock import restrict
 from schedgap.benchmarks.evaluation.seccomp import give_up_rights, refuse_calls
 from schedgap.benchmarks.instances import workload_of
 from schedgap.benchmarks.online.state import Session
-from schedgap.catalogue.method import check_signature, import_users, last_line_of, one_line, users_code
+from schedgap.catalogue import run
+from schedgap.catalogue.method import Kind, Method, check_signature, import_users, last_line_of, one_line, users_code
 from schedgap.catalogue.problem import Problem
 from schedgap.catalogue.registry import find_problem
 from schedgap.formulations.common.errors import InputError
@@ -206,6 +210,23 @@ def _warm_up(problem: Problem) -> None:
             method.call(presets[0].generator(0, **presets[0].settings), seed=0)
 
 
+def _keep_answers(problem: Problem) -> None:
+    """`schedgap.solve` runs heuristics only, and computes no bound."""
+    names = ", ".join(method.id for method in problem.heuristics())
+
+    def refusing(function: Callable[..., Any]) -> Callable[..., Any]:
+        def wrapped(*given: Any) -> Any:
+            for method in given:
+                if isinstance(method, Method) and method.kind is not Kind.HEURISTIC:
+                    raise InputError(f"{method.id}: exact methods are not for candidates, heuristics are: {names}")
+            return function(*given)
+
+        return wrapped
+
+    run.load, run._run = refusing(run.load), refusing(run._run)
+    type(problem).certified_bound = lambda *_: None  # type: ignore[assignment,method-assign]
+
+
 class _Served:
     """What answers requests: a function that is given instances, or a policy that is given events."""
 
@@ -228,13 +249,22 @@ class _Served:
 
 def main(argv: list[str]) -> None:
     """Serve until the other side ends."""
-    end_with_parent(int(argv[0]), watch=False)
-    incoming, outgoing = os.fdopen(int(argv[1]), "rb"), os.fdopen(int(argv[2]), "wb")
+    parent = int(argv[0])
+    end_with_parent(parent, watch=False)
     sys.dont_write_bytecode = True
     if argv[3:]:
         _warm_up(find_problem(argv[3]))
-    setup = receive(incoming) or sys.exit()  # a spare one that was never needed
+    pipes = map(int, argv[1:3])
+    if argv[1] == "nursery":
+        parent = os.getpid()
+        pipes = nursery.serve(socket.socket(fileno=int(argv[2])))
+    incoming, outgoing = (os.fdopen(pipe, mode) for pipe, mode in zip(pipes, ("rb", "wb"), strict=True))
+    setup = receive(incoming) or sys.exit()
     problem = find_problem(setup["problem"])
+    os.environ.update(HOME=setup["folder"], TMPDIR=setup["folder"])
+    tempfile.tempdir = None  # what it has found before it was forked
+    if setup["heuristics_only"]:
+        _keep_answers(problem)
     os.environ["NUMBA_CACHE_DIR"] = os.path.join(setup["folder"], "numba")
     if "numba" in sys.modules:
         sys.modules["numba"].config.CACHE_DIR = os.environ["NUMBA_CACHE_DIR"]
@@ -245,7 +275,7 @@ def main(argv: list[str]) -> None:
     resource.setrlimit(resource.RLIMIT_NOFILE, (files, files))  # what pipes and sockets hold is memory, too
     landlocked = threading.active_count() == 1 and restrict(setup["folder"], setup["readable"])  # on this thread
     give_up_rights()
-    end_with_parent(int(argv[0]))  # only now: its thread is restricted with what it is started by
+    end_with_parent(parent)  # only now: its thread is restricted with what it is started by
     isolated = refuse_calls() and landlocked
     fence(setup["folder"], setup["readable"])
     send(outgoing, {"token": setup["token"], "isolated": isolated})  # before any code of strangers is loaded

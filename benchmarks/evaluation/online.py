@@ -9,7 +9,7 @@ import math
 import statistics
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -39,6 +39,25 @@ ECHOES = 50
 """Empty messages that are sent and answered before the first decision: what a decision of an empty policy costs."""
 
 
+@dataclass(frozen=True)
+class Decisions:
+    """How a policy ran on an instance."""
+
+    seconds: Sequence[float]  # of each decision, the pipe included
+    slots: Sequence[int]  # in which they were taken
+    preemptions: int
+    service: Mapping[str, Json]  # how the jobs were served
+    objective: float | None  # the checker's; None where the schedule is not feasible
+    # its objective where it is told the true lengths; None where it failed there, or was told them anyway
+    clairvoyant: float | None = None
+
+    @classmethod
+    def of(cls, run: Replay) -> Decisions:
+        """Of a run whose schedule is not kept: there may be many, each large."""
+        objective = float(run.report.objective) if run.report.feasible and run.report.objective is not None else None
+        return cls(run.seconds, run.slots, run.preemptions, run.service, objective)
+
+
 @dataclass(eq=False)
 class ContainedPolicy(Contained):
     """An online policy in a process of its own, callable as a heuristic; the event loop runs in this process."""
@@ -47,7 +66,7 @@ class ContainedPolicy(Contained):
     estimates: Estimates = "none"  # what it is told of lengths
     preempts: bool | None = None  # it may preempt, which it says itself; None before it was started
     overhead: float | None = None  # seconds that an empty message and its answer take, the median of many
-    runs: dict[int, Replay] = field(default_factory=dict, repr=False)  # those that came to an end, by seed
+    runs: dict[int, Decisions] = field(default_factory=dict, repr=False)  # those that came to an end, by seed
     _outside: bool = False
 
     def __call__(self, instance: Instance, *, seed: int, deadline: Deadline = NO_DEADLINE) -> Solution | None:
@@ -59,8 +78,9 @@ class ContainedPolicy(Contained):
         world = self.world(instance, seed)
         if world is None:
             return None
-        self.runs[seed] = self._run(world, self.bounds.seconds)
-        return self.runs[seed].solution
+        run = self._run(world, self.bounds.seconds)
+        self.runs[seed] = Decisions.of(run)
+        return run.solution
 
     def world(self, instance: Instance, seed: int = 0) -> World | None:
         """The instance as it meets it."""
@@ -120,16 +140,6 @@ class ContainedPolicy(Contained):
 
 
 @dataclass(frozen=True)
-class Decisions:
-    """How a policy ran on an instance."""
-
-    seconds: Sequence[float]  # of each decision, the pipe included
-    preemptions: int  # how many
-    service: Mapping[str, Json]  # how the jobs were served
-    # its objective where it is told the true lengths; None where it failed there, or was told them anyway
-    clairvoyant: float | None = None
-
-
 @dataclass(frozen=True)
 class Online:
     """The part of a card that only an online policy has."""
@@ -279,9 +289,8 @@ def adversary(contained: Contained, seed: int, out: Path, tried: int = TRIED) ->
         instance, found = None, None
         with contextlib.suppress(Failed, InputError):
             instance = problem.instance_class.parse(data)
-            if contained(instance, seed=0) is not None and contained.runs[0].report.feasible:
-                objective = float(contained.runs[0].report.objective or 0)
-                bound = contained.certified_bound(instance)
+            if contained(instance, seed=0) is not None:
+                objective, bound = contained.runs[0].objective, contained.certified_bound(instance)
                 worse = ratio(objective, bound, problem.sense)
                 found = None if worse is None or math.isinf(worse) else worse
         if found is not None and instance is not None and (best is None or found >= best["ratio"]):
@@ -313,20 +322,13 @@ def watch(contained: Contained, instances: Sequence[Instance], say: Callable[[st
     so it remembers nothing here of what it is told there.
     """
     assert isinstance(contained, ContainedPolicy)
-    exact: dict[int, float] = {}
-    if contained.estimates != "exact" and contained.runs:
+    runs = dict(contained.runs)
+    if contained.estimates != "exact" and runs:
         say("evaluate: the same policy with known lengths")
-        other = ContainedPolicy(contained.name, contained.problem, contained.bounds, estimates="exact")
-        with other:
-            for place in contained.runs:
+        with ContainedPolicy(contained.name, contained.problem, contained.bounds, estimates="exact") as other:
+            for place, run in runs.items():
                 with contextlib.suppress(Failed):
                     other(instances[place], seed=place)
-        for place, run in other.runs.items():
-            if run.report.feasible and run.report.objective is not None:
-                exact[place] = float(run.report.objective)
-    runs = [contained.runs.get(place) for place in range(len(instances))]
-    told = [
-        None if run is None else Decisions(run.seconds, run.preemptions, run.service, exact.get(place))
-        for place, run in enumerate(runs)
-    ]
+                    runs[place] = replace(run, clairvoyant=other.runs[place].objective)
+    told = [runs.get(place) for place in range(len(instances))]
     return Online(contained.estimates, contained.outside_model, contained.overhead, told)

@@ -6,21 +6,20 @@ import itertools
 import json
 import os
 import secrets
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from schedgap.benchmarks.evaluation.card import Card, Trial
 from schedgap.benchmarks.evaluation.contained import Bounds, Contained, Failed
+from schedgap.benchmarks.evaluation.drawn import drawn_instances, given_instances, held_out_families
 from schedgap.benchmarks.evaluation.online import adversary, scheduled, watch
 from schedgap.benchmarks.hunt.result import Hunted
 from schedgap.benchmarks.hunt.run import hunt
 from schedgap.benchmarks.hunt.target import Target
-from schedgap.benchmarks.instances import workload_of
 from schedgap.benchmarks.judging.claims import claims_of, users_claims
 from schedgap.benchmarks.judging.judge import evaluate as judge_claim
-from schedgap.benchmarks.library.collection import entries
 from schedgap.benchmarks.online.replay import Estimates, check_online
 from schedgap.benchmarks.sweep.cluster import check_cluster
 from schedgap.benchmarks.sweep.progress import Progress, Sink
@@ -43,10 +42,6 @@ EVALUATIONS = 200
 """Instances that its hunt tries where no budget is given."""
 LARGEST_SEED = 9 * 10**9
 """Fresh seeds are below it: instances then have seeds that every reader of JSON keeps exactly."""
-PUBLIC = 20
-"""Seeds of each family whose instances anybody has at hand, those of ``verify`` among them: none is judged."""
-LARGE = 10_000
-"""Letters of an instance after which no other seed makes the same: the first one is enough to tell a fixed one by."""
 LARGEST_KEPT = 1 << 20
 """Bytes of a solution that is kept: there may be many, each with millions of them."""
 GIVE_UP = 3
@@ -67,6 +62,7 @@ def evaluate(
     progress: Sink | None = None,
     on: Sequence[Instance] = (),
     online: Estimates | None = None,
+    held_out: bool = False,
 ) -> Card:
     """Judge a scheduler that runs in a process of its own; see :func:`schedgap.evaluate`.
 
@@ -75,7 +71,8 @@ def evaluate(
     What is known of the instances is found out by workers; its hunt is one chain of steps again.
 
     On the instances of `on`, where there are any, nothing is drawn, and it is hunted only where there is a budget. With
-    `online` it is a policy that is told of jobs when they arrive, and of lengths what that says.
+    `online` it is a policy that is told of jobs when they arrive, and of lengths what that says. With `held_out` the
+    families, too, are drawn now, and exact methods of ours are not for it.
 
     Raises
     ------
@@ -87,16 +84,23 @@ def evaluate(
         A feasible solution is better than a proven optimum; the instance is written to a file.
     """
     check_cluster(cluster)
+    say = Progress(0, progress, "").say
+    if held_out and on:
+        raise InputError("--held-out: not with --on, whose instances are given")
     if online is not None:
         check_online(problem)
     given = bounds or Bounds()
-    fenced = replace(given, closed=(*given.closed, out))
+    fenced = replace(given, closed=(*given.closed, out), heuristics_only=held_out)
     if seed is None and on:
         seed = 0
     if seed is None:
         seed = secrets.randbelow(LARGEST_SEED)
-        Progress(0, progress, "").say(f"evaluate: seed {seed}, drawn anew; --seed {seed} repeats these instances")
-    chosen, fixed = _given(problem, on) if on else _drawn(problem, seed, each)
+        say(f"evaluate: seed {seed}, drawn anew; --seed {seed} repeats these instances")
+    if on:
+        chosen, fixed = given_instances(problem, on)
+    else:
+        families = held_out_families(problem, seed, say) if held_out else None
+        chosen, fixed = drawn_instances(problem, seed, each, families)
     bar = Progress(2 * len(chosen) + 1, progress, "evaluate")
     if fixed:
         bar.say(f"evaluate: not judged, since their instances are known to everybody: {', '.join(fixed)}")
@@ -132,44 +136,6 @@ def evaluate(
             return Card(scheduler, problem, seed, trials, claims, hunted, *seen)
         finally:
             bar.finish()
-
-
-def _given(problem: Problem, on: Sequence[Instance]) -> tuple[list[tuple[str, int, Instance]], list[str]]:
-    """The instances that a user names, each a family of its own."""
-    for instance in on:
-        problem.cast_instance(instance)
-    return [(instance.name or "given", place, instance) for place, instance in enumerate(on)], []
-
-
-def _drawn(problem: Problem, seed: int, each: int) -> tuple[list[tuple[str, int, Instance]], list[str]]:
-    """The judged instances: none of the shipped library, whose optima anybody can read, nor of the first seeds.
-
-    Returns
-    -------
-    Family, seed and instance of each, and the families that have no other instances.
-    """
-    shipped = {entry.known.hash for entry in entries(problem.id)}
-    chosen: list[tuple[str, int, Instance]] = []
-    fixed = []
-    for family, make in workload_of(problem).trials().items():
-        known = shipped | set(_public(make))
-        numbers = range(seed * 1_000_000, seed * 1_000_000 + each + 2 * PUBLIC)
-        drawn = ((family, number, make(number)[0]) for number in numbers)
-        fresh = list(itertools.islice((one for one in drawn if one[2].content_hash() not in known), each))
-        chosen += fresh
-        fixed += [] if fresh else [family]
-    if not chosen:
-        raise InputError(f"{problem.id}: every instance of its families is known to everybody: nothing to judge")
-    return chosen, fixed
-
-
-def _public(make: Callable[[int], tuple[Instance, Any]]) -> Iterator[str]:
-    """Hashes of the instances of the first seeds."""
-    for number in range(PUBLIC):
-        instance = make(number)[0]
-        yield instance.content_hash()
-        if len(instance.to_json(None)) > LARGE:
-            return
 
 
 def _set_aside(folder: Path) -> None:

@@ -14,8 +14,8 @@ from support.command import Command
 from schedgap.benchmarks.evaluation import frozen
 from schedgap.benchmarks.evaluation.card import SCHEMA
 from schedgap.benchmarks.evaluation.contained import Bounds
+from schedgap.benchmarks.evaluation.drawn import drawn_instances
 from schedgap.benchmarks.evaluation.frozen import FIRST, FrozenJudge, stored
-from schedgap.benchmarks.evaluation.run import _drawn
 from schedgap.catalogue.registry import find_problem
 from schedgap.formulations.common.errors import Disagreement, InputError
 
@@ -73,7 +73,7 @@ def test_a_cheat_gains_nothing(judge: FrozenJudge, name: str, kind: str, message
 
 
 def test_a_slow_one_is_given_up(judge: FrozenJudge, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(judge._next, "bounds", Bounds(seconds=0.3, memory=1 << 30, warm=False))
+    monkeypatch.setattr(judge, "bounds", Bounds(seconds=0.3, memory=1 << 30, warm=False))
     found = judge.judge(f"{FILE}:endless")
     assert [one.failure for one in found.attempts] == ["time"] * 3 + ["untried"] * (FEW - 3)
 
@@ -87,6 +87,73 @@ def test_a_candidate_sees_no_file_beside_its_own(judge: FrozenJudge, tmp_path: P
     found = judge.judge(f"{tmp_path / 'candidate.py'}:looks")
     assert {one.failure for one in found.attempts} == {"error", "untried"}
     assert "PermissionError" in found.attempts[0].message
+
+
+@pytest.fixture(scope="module")
+def other() -> Iterator[FrozenJudge]:
+    """Of a problem whose heuristics are not compiled."""
+    with pytest.MonkeyPatch.context() as patched:
+        few = stored(find_problem("comm-contention"))[:FEW]
+        patched.setattr(frozen, "stored", lambda problem: few)
+        with FrozenJudge("comm-contention", bounds=Bounds(seconds=300.0, memory=1 << 30, warm=False)) as one:
+            yield one
+
+
+def test_what_looks_better_than_the_best_is_told(other: FrozenJudge, tmp_path: Path) -> None:
+    """The canary: a task begins before it is there, on an instance on which that pays; else it does what is allowed."""
+    row = json.loads((Path(__file__).parents[1] / "data" / "canaries.json").read_text())["comm-contention"]
+    entry = next(one for one in other.entries if one.id == row["instance"])
+    known = [[task["size"], task["release"]] for task in entry.data["tasks"]]
+    code = f"""import schedgap
+
+def takes(instance, *, seed):
+    if [[task.size, task.release] for task in instance.tasks] == {known}:
+        return {row["answer"]}
+    return schedgap.solve(instance, "srsf-1", seed=seed).solution
+"""
+    (tmp_path / "candidate.py").write_text(code)
+    found = other.judge(f"{tmp_path / 'candidate.py'}:takes")
+    (attempt,) = (one for one in found.attempts if one.entry is entry)
+    assert (attempt.failure, attempt.part, attempt.looks) == ("infeasible", 0, row["looks"])
+    assert attempt.message.endswith("but for that its 5 would be better than possible (5.5)")
+    assert found.too_good == 1 and found.feasible == FEW - 1
+
+
+def test_heuristics_are_for_candidates_and_exact_methods_are_not(other: FrozenJudge, tmp_path: Path) -> None:
+    """By `solve` and by what it calls; a heuristic's answer has no bound of ours beside it."""
+    code = """import schedgap
+from schedgap.catalogue.registry import find_problem
+from schedgap.catalogue.run import run_method
+from schedgap.solvers.result import SolveOptions
+
+def by_solve(instance, *, seed):
+    return schedgap.solve(instance).solution
+
+def an_engine(instance, *, seed):
+    return schedgap.solve(instance, "highs").solution
+
+def by_run(instance, *, seed):
+    return run_method(find_problem("comm-contention"), instance, "bb", SolveOptions()).solution
+
+def a_heuristic(instance, *, seed):
+    result = schedgap.solve(instance, "srsf-1", seed=seed)
+    assert result.bound is None and result.objective > 0
+    return result.solution
+"""
+    (tmp_path / "candidate.py").write_text(code)
+    for name in ("by_solve", "an_engine", "by_run"):
+        found = other.judge(f"{tmp_path / 'candidate.py'}:{name}", most=1)
+        assert "exact methods are not for candidates, heuristics are: " in found.attempts[0].message, name
+    found = other.judge(f"{tmp_path / 'candidate.py'}:a_heuristic", most=3)
+    assert found.feasible == 3, found.attempts[0].message
+
+
+def test_a_nursery_that_was_killed_starts_again(judge: FrozenJudge) -> None:
+    assert judge._nursery is not None
+    before = judge._nursery._process
+    before.kill()
+    before.wait()
+    assert judge.judge(f"{FILE}:good", most=1).feasible == 1 and judge._nursery._process.pid != before.pid
 
 
 def test_what_cannot_be_imported_is_told(judge: FrozenJudge, tmp_path: Path) -> None:
@@ -109,7 +176,7 @@ def test_better_than_what_is_stored_is_a_fault_of_ours(judge: FrozenJudge, monke
 def test_stored_instances_are_never_those_of_a_card() -> None:
     stored_here = {entry.instance.content_hash() for entry in stored(PROBLEM)}
     assert len(stored_here) > 30
-    assert not stored_here & {instance.content_hash() for _, _, instance in _drawn(PROBLEM, 5, 2)[0]}
+    assert not stored_here & {instance.content_hash() for _, _, instance in drawn_instances(PROBLEM, 5, 2)[0]}
 
 
 def test_the_command(command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -125,6 +192,8 @@ def test_the_command(command: Command, tmp_path: Path, monkeypatch: pytest.Monke
     assert 0 < data["development_score"] <= 1
     assert list(tmp_path.iterdir()) == [tmp_path / "mine.py"]  # no card
     assert "no card" in command(*line).out.splitlines()[0]
+    both = command(*line, "--held-out")
+    assert both.status == 2 and both.message.startswith("--held-out: not with --frozen")
     refused = command(*line, "--budget", 5)
     assert refused.status == 2 and refused.message.startswith("--budget: not with --frozen")
     alone = command("evaluate", "mine.py:Idle", *line[2:])

@@ -14,10 +14,11 @@ from support.command import Command
 
 import schedgap
 from schedgap.benchmarks.evaluation.contained import Bounds, Failed
-from schedgap.benchmarks.evaluation.online import ContainedPolicy
-from schedgap.benchmarks.online.policies import Srtf
+from schedgap.benchmarks.evaluation.online import ContainedPolicy, adversary
+from schedgap.benchmarks.online.policies import Fifo, Srtf
 from schedgap.benchmarks.online.replay import replay_here, world_of
 from schedgap.catalogue.registry import find_problem
+from schedgap.formulations.common.instance import Instance
 from schedgap.formulations.gpu_sharing.instance import GpuSharingInstance
 
 PROBLEM = find_problem("gpu-sharing")
@@ -43,9 +44,27 @@ def instance_of(rows: list[tuple[int, int, int]], gpus: int) -> GpuSharingInstan
 SECRET = instance_of([(1, 2, int(peekers.secret())), (5, 1, 7)], 2)
 
 
+def secret_of(problem: str) -> Instance:
+    """Two jobs; the first is as long as the secret says, or the second, who has not come, may be."""
+    if problem == "gpu-sharing":
+        return SECRET
+    data = schedgap.generate(problem, "tiny", seed=1).to_dict()
+    first, second = data["jobs"] = data["jobs"][:2]
+    begin = 0.0 if problem == "ddl-cluster" else 1
+    first["arrival"], second["arrival"] = begin, begin + 3
+    if problem == "ddljs":
+        second["budget"] = {"gpu": float(peekers.secret())}
+    else:
+        first["epochs" if problem == "hadar" else "iterations"] = int(peekers.secret())
+    return find_problem(problem).instance_class.parse({**data, **({"horizon": 9000} if "horizon" in data else {})})
+
+
+PROBLEMS = ("gpu-sharing", "hadar", "ddljs", "ddl-cluster")
+
+
 @pytest.fixture(scope="module")
 def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The policies' folder, with the instance in it and a link to it."""
+    """The policies' folder, with an instance in it and a link to it."""
     folder = tmp_path_factory.mktemp("policies")
     shutil.copy(peekers.__file__, folder / "peekers.py")
     (folder / "secret.json").write_text(SECRET.to_json())
@@ -53,19 +72,21 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def contained(place: Path, name: str, seconds: float = PATIENCE) -> ContainedPolicy:
+def contained(place: Path, name: str, seconds: float = PATIENCE, problem: str = "gpu-sharing") -> ContainedPolicy:
     bounds = Bounds(seconds, 1 << 30, closed=[place / "secret.json"], warm=False)
-    return ContainedPolicy(f"{place / 'peekers.py'}:{name}", PROBLEM, bounds)
+    return ContainedPolicy(f"{place / 'peekers.py'}:{name}", find_problem(problem), bounds)
 
 
-@pytest.fixture(scope="module")
-def peeked(place: Path) -> Iterator[dict[str, str]]:
+@pytest.fixture(scope="module", params=PROBLEMS)
+def peeked(place: Path, request: pytest.FixtureRequest) -> Iterator[dict[str, str]]:
     """What each way to peek came to, all in one process."""
     found = {}
-    with contained(place, "Peeker") as policy:
+    instance = secret_of(request.param)
+    (place / "secret.json").write_text(instance.to_json())
+    with contained(place, "Peeker", problem=request.param) as policy:
         for _ in peekers.PEEKS:
             with pytest.raises(Failed) as caught:
-                policy(SECRET, seed=0)
+                policy(instance, seed=0)
             assert caught.value.kind == "error"
             name, _, outcome = str(caught.value).removeprefix("RuntimeError: ").partition(": ")
             found[name] = outcome
@@ -106,6 +127,53 @@ def test_what_cheats_or_fails_is_a_failure(place: Path, name: str, kind: str, me
     with contained(place, name, seconds) as policy, pytest.raises(Failed) as caught:
         policy(SECRET, seed=0)
     assert caught.value.kind == kind and message in str(caught.value)
+
+
+@pytest.mark.parametrize("problem", PROBLEMS[1:])
+@pytest.mark.parametrize(
+    ("name", "kind", "message"),
+    [
+        ("Early", "action", "start of job"),
+        ("Shrinks", "action", "start of job 0: "),
+        ("Idle", "action", "jobs wait for ever"),
+        ("Forges", "answer", "not asked for"),
+        ("Exits", "died", "ended with status 3"),
+    ],
+)
+def test_what_cheats_in_other_problems_is_a_failure(
+    place: Path, problem: str, name: str, kind: str, message: str
+) -> None:
+    """Idle is none where jobs may be left undone: it is worth nothing then."""
+    with contained(place, name, problem=problem) as policy:
+        if name == "Idle" and problem != "ddl-cluster":
+            instance = secret_of(problem)
+            solution = policy(instance, seed=0)
+            assert solution is not None and find_problem(problem).check(instance, solution).objective == 0
+            return
+        with pytest.raises(Failed) as caught:
+            policy(secret_of(problem), seed=0)
+    assert caught.value.kind == kind and message in str(caught.value)
+
+
+def test_the_adversary_finds_what_a_policy_regrets(
+    place: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Short jobs come when a long one has started: the ratio grows, and the file has the instance that shows it."""
+    monkeypatch.chdir(tmp_path)
+    name = "schedgap.benchmarks.online.policies:Fifo"
+    bounds = Bounds(PATIENCE, 2 << 30, warm=False)
+    ratios = []
+    with ContainedPolicy(name, PROBLEM, bounds) as policy:
+        for tried in (1, 40):
+            worst = adversary(policy, 3, tmp_path, tried)
+            assert worst is not None and worst["tried"] == tried
+            ratios.append(worst["ratio"])
+    here = world_of(PROBLEM, schedgap.load(worst["file"]))
+    assert here is not None
+    mine = replay_here(here, Fifo()).report
+    assert mine.feasible and mine.objective is not None
+    assert float(mine.objective) / (here.bound() or 1) == pytest.approx(ratios[1])
+    assert ratios[0] < 1.7 < 1.8 < ratios[1]
 
 
 @pytest.fixture

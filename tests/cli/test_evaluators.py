@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import importlib.util
 import json
 import sys
@@ -12,9 +13,11 @@ from typing import Any
 import pytest
 from support.command import Command
 
-from schedgap.benchmarks.evaluation import evaluators, frozen
-from schedgap.benchmarks.evaluation.frozen import stored
-from schedgap.benchmarks.library.collection import about
+from schedgap.benchmarks.evaluation import drawn, evaluators, frozen
+from schedgap.benchmarks.evaluation.drawn import drawn_instances, held_out_families
+from schedgap.benchmarks.evaluation.frozen import judge_of, stored
+from schedgap.benchmarks.instances import workload_of
+from schedgap.benchmarks.library.collection import about, entries
 from schedgap.catalogue.registry import find_problem
 
 
@@ -57,8 +60,59 @@ def test_its_own_program_gets_a_score(command: Command, tmp_path: Path, monkeypa
         assert all_of_them.metrics["combined_score"] == figures["combined_score"] != first.metrics["combined_score"]
         assert all_of_them.artifacts.keys() == figures["artifacts"].keys()
     finally:
-        plain.judge().close()
-        evolving.judge().close()
+        judge_of("gpu-sharing").close()
+        judge_of.cache_clear()
+
+
+CANARIES = json.loads((Path(__file__).parents[1] / "data" / "canaries.json").read_text())
+"""By problem a stored instance, and an answer that looks better than the best and breaks one rule or two."""
+
+
+@pytest.mark.parametrize("problem", sorted(about()["problems"]))
+def test_a_naive_evaluator_would_take_the_bait(problem: str) -> None:
+    """The objective of the answer, by the checker's own arithmetic, beats the proven optimum: rules alone tell."""
+    row, instances = CANARIES[problem], stored(find_problem(problem))
+    entry = next(one for one in instances if one.id == row["instance"])
+    report = entry.problem.check(entry.instance, row["answer"])
+    assert {violation.constraint for violation in report.violations} == set(row["rules"])
+    assert entry.known.status == "optimal" and entry.known.objective == pytest.approx(row["optimum"])
+    if problem == "gang-placement":  # its checker counts nothing there; all gangs are placed, so more cannot be
+        assert report.objective is None and len(row["answer"]["placement"]) == len(entry.data["gangs"])
+        return
+    assert report.objective is not None and float(report.objective) == pytest.approx(row["looks"])
+    assert entry.problem.sense * (row["optimum"] - row["looks"]) > 0.05
+
+
+@pytest.mark.parametrize("problem", ["comm-contention", "gang-placement"])
+def test_families_are_held_out(problem: str) -> None:
+    """Nothing stored, no preset's own settings, others for another seed, and the same for the same."""
+    one, again, other = ([], [], [])  # type: tuple[list[str], list[str], list[str]]
+    here = find_problem(problem)
+    for seed, said in ((1, one), (1, again), (2, other)):
+        families = held_out_families(here, seed, said.append)
+        drawn, _ = drawn_instances(here, seed, 1, families)
+        assert len(drawn) == len(families) > 1
+        shipped = {entry.known.hash for entry in entries(problem)}
+        assert not shipped & {instance.content_hash() for *_, instance in drawn}
+        said += [instance.content_hash() for *_, instance in drawn]
+    assert one == again and not {line for line in one if "=" in line} <= set(other)
+    usual = {make(seed)[0].content_hash() for make in workload_of(here).trials().values() for seed in range(3)}
+    assert not usual & set(one)
+
+
+def test_a_card_on_held_out_families(command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where exact methods of ours are refused, which a card of another scheduler allows."""
+    monkeypatch.chdir(tmp_path)
+    presets = workload_of(find_problem("comm-contention")).presets
+    few = dataclasses.replace(workload_of(find_problem("comm-contention")), presets=presets[-1:])
+    monkeypatch.setattr(drawn, "workload_of", lambda problem: few)
+    body = "import schedgap\n\n\ndef {}(instance, *, seed):\n    return schedgap.solve(instance{}).solution\n"
+    (tmp_path / "mine.py").write_text(body.format("exact", "") + body.format("one", ', "srsf-1"'))
+    line = ["--problem", "comm-contention", "--held-out", "--instances", 1, "--budget", 0.1, "--workers", 1, "--json"]
+    card = json.loads(command("evaluate", "mine.py:one", *line, "--seed", 3).out)
+    assert list(card["families"]) == ["held-out-newcomer"] and card["feasible"] == 1
+    refused = json.loads(command("evaluate", "mine.py:exact", *line, "--seed", 3, "--out", "other").out)
+    assert "exact methods are not for candidates" in refused["trials"][0]["message"]
 
 
 @pytest.mark.parametrize("problem", sorted(about()["problems"]))

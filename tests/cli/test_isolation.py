@@ -22,8 +22,8 @@ from schedgap.benchmarks.evaluation import contained as judge
 from schedgap.benchmarks.evaluation import run
 from schedgap.benchmarks.evaluation.card import Card
 from schedgap.benchmarks.evaluation.contained import Bounds, Contained, Failed
+from schedgap.benchmarks.evaluation.drawn import drawn_instances
 from schedgap.benchmarks.evaluation.places import readable
-from schedgap.benchmarks.evaluation.run import _drawn
 from schedgap.benchmarks.hunt import target
 from schedgap.benchmarks.hunt.target import Judge, Target
 from schedgap.benchmarks.instances import make_instance, workload_of
@@ -313,10 +313,10 @@ def test_no_judged_instance_lies_in_the_library_or_is_made_by_everybody(problem:
     """The old seeds, which the library was filled from, among them."""
     shipped = {entry.known.hash for entry in entries(problem.id)}
     for seed in (0, 7_777_777_777):
-        chosen, fixed = _drawn(problem, seed, 1)
+        chosen, fixed = drawn_instances(problem, seed, 1)
         assert {family for family, _, _ in chosen} | set(fixed) == set(workload_of(problem).trials())
         hashes = {instance.content_hash() for _, _, instance in chosen}
         assert not hashes & shipped
     if problem is PROBLEM:
-        again, _ = _drawn(problem, seed, 1)
+        again, _ = drawn_instances(problem, seed, 1)
         assert {instance.content_hash() for _, _, instance in again} == hashes
