@@ -2,6 +2,7 @@
 
 ``python -m schedgap.benchmarks.studies.online_regret [FILE ...] [--seeds N]`` prints a table for each family, and one
 for each group of files whose names begin alike up to the first dash. Regret is to the certified bound of each instance.
+``--windows N`` cuts each file into N parts with equally many jobs, in order of arrival: one log has no interval.
 """
 
 from __future__ import annotations
@@ -48,12 +49,24 @@ def regret(instance: Instance, policy: Policy, estimates: Estimates, seed: int) 
     return float(report.objective) / bound - 1
 
 
-def groups(files: Iterable[Path], seeds: int) -> Iterator[tuple[str, list[Instance]]]:
+def windows_of(path: Path, count: int) -> list[Instance]:
+    """The instance of a file in parts; arrivals begin at 1 in each."""
+    data = json.loads(path.read_text())
+    jobs = sorted(data["jobs"], key=lambda job: job["arrival"])
+    parts = [part.tolist() for part in np.array_split(np.array(jobs, dtype=object), count)]
+    for part in parts:
+        first = part[0]["arrival"] - 1
+        for job in part:
+            job["arrival"] -= first
+    return [parse_instance({**data, "jobs": part}, str(path))[1] for part in parts]
+
+
+def groups(files: Iterable[Path], seeds: int, windows: int) -> Iterator[tuple[str, list[Instance]]]:
     """Families, then files."""
     for family in FAMILIES:
         yield family, [make_instance(find_problem(PROBLEM), family, seed) for seed in range(seeds)]
     for name, paths in itertools.groupby(sorted(files), lambda path: path.stem.partition("-")[0]):
-        yield name, [parse_instance(json.loads(path.read_text()), str(path))[1] for path in paths]
+        yield name, [instance for path in paths for instance in windows_of(path, windows)]
 
 
 def shown(values: list[float]) -> str:
@@ -84,8 +97,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("files", nargs="*", type=Path)
     parser.add_argument("--seeds", type=int, default=20)
+    parser.add_argument("--windows", type=int, default=1)
     given = parser.parse_args()
-    for name, instances in groups(given.files, given.seeds):
+    for name, instances in groups(given.files, given.seeds, given.windows):
         head = ["policy", "told", "feasible", "regret to the bound", "user minus exact"]
         print(f"{name}: {len(instances)} instances\n{table(head, rows_of(instances))}\n", flush=True)
 
