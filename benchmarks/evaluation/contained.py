@@ -51,27 +51,17 @@ class Failed(Exception):
 
 @dataclass(frozen=True)
 class Bounds:
-    """What a scheduler may use.
+    """What a scheduler may use."""
 
-    Attributes
-    ----------
-    seconds : for one instance
-    memory : bytes of address space
-    file : bytes of a file that it writes, in a folder that is thrown away
-    closed : folders that it may not read, beside those that :mod:`~schedgap.benchmarks.evaluation.places` leaves out
-    container : a program that starts its process in a container, ``bwrap``; none where empty
-    warm : load the compiled code of the shipped heuristics first, so that a scheduler can call it
-    first : seconds, at least, for a small instance that does not count: compiled code is compiled there
-    heuristics_only : our exact methods and bounds are not for it; our heuristics, and solvers of others, are
-    """
-
-    seconds: float = 10.0
-    memory: int = 4 << 30
-    file: int = 64 << 20
+    seconds: float = 10.0  # for one instance
+    memory: int = 4 << 30  # bytes of address space
+    file: int = 64 << 20  # bytes of a file that it writes, in a folder that is thrown away
+    # folders that it may not read, beside those that :mod:`~schedgap.benchmarks.evaluation.places` leaves out
     closed: Sequence[Path] = ()
-    warm: bool = True
-    container: str = ""
-    first: float = 30.0
+    warm: bool = True  # load the compiled code of the shipped heuristics first, so that a scheduler can call it
+    container: str = ""  # a program that starts its process in a container, ``bwrap``; none where empty
+    first: float = 30.0  # seconds, at least, for a small instance that does not count: code is compiled there
+    # our exact methods and bounds are not for it; our heuristics, and solvers of others, are
     heuristics_only: bool = False
 
     def warmed(self, problem: Problem) -> Sequence[str]:
@@ -86,27 +76,16 @@ class Contained:
     It is handed the instance and a seed and hands back a solution, as data through pipes; a token that every request
     brings must come back, so that nothing can be answered before it is asked. What it prints goes nowhere. When an
     answer takes too long the process and all of its group are killed.
-
-    Attributes
-    ----------
-    name : ``file.py:function`` or ``package.module:function``
-    problem : whose instances it takes
-    bounds : what it may use
-    seconds : the last answer took so long, measured here
-    peak : the largest resident memory that was seen, bytes; None where the system does not tell
-    is_warm : it has been tried on an instance that does not count
-    isolated : the kernel keeps machine code from files and processes, too; None before it was started
-    nursery : what forks its process; where there is none it starts from nothing
     """
 
     is_policy: ClassVar[bool] = False
-    name: str
-    problem: Problem
+    name: str  # ``file.py:function`` or ``package.module:function``
+    problem: Problem  # whose instances it takes
     bounds: Bounds = field(default_factory=Bounds)
-    seconds: float | None = None
-    peak: int | None = None
-    isolated: bool | None = None
-    nursery: Nursery | None = None
+    seconds: float | None = None  # the last answer took so long, measured here
+    peak: int | None = None  # the largest resident memory that was seen, bytes; None where the system does not tell
+    isolated: bool | None = None  # the kernel keeps machine code from files and processes, too; None before it started
+    nursery: Nursery | None = None  # what forks its process; where there is none it starts from nothing
     _deadline: Deadline = NO_DEADLINE
     _process: subprocess.Popen[bytes] | Forked | None = None
     _out: int = -1
@@ -128,10 +107,7 @@ class Contained:
     def __call__(self, instance: Instance, *, seed: int, deadline: Deadline = NO_DEADLINE) -> Solution | None:
         """Its solution of an instance, unchecked; after the deadline it is waited for no longer.
 
-        Raises
-        ------
-        Failed
-            It raised, took too long or too much, ended, or sent what is no JSON object.
+        Raises Failed: it raised, took too long or too much, ended, or sent what is no JSON object.
         """
         self._ready(deadline)
         began = time.monotonic()
@@ -166,10 +142,7 @@ class Contained:
     def _start(self) -> None:
         """Import the scheduler in a new process.
 
-        Raises
-        ------
-        InputError
-            It cannot be imported.
+        Raises InputError: it cannot be imported.
         """
         places = readable(self.name, self.bounds.closed)
         self._spawn(places)

@@ -39,14 +39,8 @@ def drawn_instances(
 ) -> tuple[list[tuple[str, int, Instance]], list[str]]:
     """The judged instances: none of the shipped library, whose optima anybody can read, nor of the first seeds.
 
-    Returns
-    -------
-    Family, seed and instance of each, and the families that have no other instances.
-
-    Raises
-    ------
-    InputError
-        There are no others at all.
+    Returns family, seed and instance of each, and the families that have no other instances. Raises InputError where
+    there are no others at all.
     """
     shipped = {entry.known.hash for entry in entries(problem.id)}
     chosen: list[tuple[str, int, Instance]] = []
@@ -68,11 +62,7 @@ def held_out_families(problem: Problem, seed: int, say: Callable[[str], None]) -
 
     Left out are presets with large instances,
     and settings with which the first shipped heuristic finds nothing.
-
-    Raises
-    ------
-    InputError
-        No preset has settings that can be drawn.
+    Raises InputError where no preset has settings that can be drawn.
     """
     rng = np.random.default_rng(seed)
     families: dict[str, Callable[[int], Trial]] = {}

@@ -111,10 +111,7 @@ _RUNS = {
 def fresh(home: Path) -> Path:
     """A folder that ``new`` may make.
 
-    Raises
-    ------
-    InputError
-        It is there already, or nothing can be written there.
+    Raises InputError: it is there already, or nothing can be written there.
     """
     if home.exists():
         raise InputError(f"new: {home} is there already")
@@ -135,10 +132,7 @@ def new_evaluator(client: str, problem_id: str | None, folder: Path | None = Non
     -------
     The files.
 
-    Raises
-    ------
-    InputError
-        No such client or problem, no problem, or a folder that is there already.
+    Raises InputError: no such client or problem, no problem, or a folder that is there already.
     """
     if client not in _FORMS:
         raise InputError(f"new evaluator: must be {' or '.join(sorted(_FORMS))}, got {client!r}")

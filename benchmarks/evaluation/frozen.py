@@ -45,25 +45,16 @@ SHOWN = 6_000
 
 @dataclass(frozen=True)
 class Attempt:
-    """A candidate on a stored instance.
+    """A candidate on a stored instance."""
 
-    Attributes
-    ----------
-    entry : the instance with what is known of it
-    objective : the checker's; None where there is no feasible solution
-    ratio, to : its ratio, and to what: optimum or bound
-    failure, message : as in a card; empty where feasible
-    seconds : measured outside; None where nothing came
-    looks : objective of an answer that breaks a rule, where it is better than what is possible; None elsewhere
-    """
-
-    entry: Entry
-    objective: float | None
+    entry: Entry  # the instance with what is known of it
+    objective: float | None  # the checker's; None where there is no feasible solution
     ratio: float | None
-    to: str
-    failure: str
+    to: str  # optimum or bound
+    failure: str  # as in a card; empty where feasible
     message: str
-    seconds: float | None
+    seconds: float | None  # measured outside; None where nothing came
+    # objective of an answer that breaks a rule, where it is better than what is possible
     looks: float | None = None
 
     @property
@@ -87,21 +78,13 @@ class Attempt:
 
 @dataclass(frozen=True)
 class Development:
-    """What a candidate came to; no card.
-
-    Attributes
-    ----------
-    scheduler, problem : what was judged
-    attempts : every instance, the smallest first
-    seconds : for all of it, its process and the checks included
-    isolated : as of a card
-    """
+    """What a candidate came to; no card."""
 
     scheduler: str
     problem: str
-    attempts: Sequence[Attempt]
-    seconds: float
-    isolated: bool | None
+    attempts: Sequence[Attempt]  # every instance, the smallest first
+    seconds: float  # for all of it, its process and the checks included
+    isolated: bool | None  # as of a card
 
     @property
     def score(self) -> float:
@@ -182,10 +165,7 @@ def _shown(entry: Entry) -> dict[str, Json]:
 def stored(problem: Problem) -> list[Entry]:
     """The library's small instances of which an optimum or a bound is known, the smallest first.
 
-    Raises
-    ------
-    InputError
-        It has none of this problem.
+    Raises InputError where it has none of this problem.
     """
     small = [entry for entry in entries(problem.id) if entry.frozen]
     if not small:
@@ -235,12 +215,8 @@ class FrozenJudge:
             sees nothing that lies beside it
         most : instances, the smallest; all where not given
 
-        Raises
-        ------
-        InputError
-            It cannot be imported.
-        Disagreement
-            It is better than a stored bound: a defect of ours.
+        Raises InputError: it cannot be imported.
+        Raises Disagreement: it is better than a stored bound: a defect of ours.
         """
         began = time.perf_counter()
         with self._lock, _alone(scheduler) as name, self._candidate(name) as contained:

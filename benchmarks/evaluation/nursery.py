@@ -34,13 +34,7 @@ class Nursery:
     """It has imported what is ours and no candidate's code; one process at a time is forked from it."""
 
     def __init__(self, module: str, warm: Sequence[str]) -> None:
-        """Start it.
-
-        Parameters
-        ----------
-        module : what it runs, as ``python -m module PARENT nursery SOCKET [PROBLEM]``
-        warm : the problem whose compiled heuristics are loaded, if any
-        """
+        """Start `module` as ``python -m module PARENT nursery SOCKET [PROBLEM]``, the problem of `warm` if any."""
         self._module, self._warm = module, warm
         self._start()
 

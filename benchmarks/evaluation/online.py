@@ -140,7 +140,6 @@ class ContainedPolicy(Contained):
 
 
 @dataclass(frozen=True)
-@dataclass(frozen=True)
 class Online:
     """The part of a card that only an online policy has."""
 

@@ -33,10 +33,7 @@ def new_package(
     -------
     The files.
 
-    Raises
-    ------
-    InputError
-        Not a name, one that is taken, or a folder that is there already.
+    Raises InputError: not a name, one that is taken, or a folder that is there already.
     """
     if kind == "evaluator":
         return new_evaluator(name, problem, folder)

@@ -74,14 +74,10 @@ def evaluate(
     `online` it is a policy that is told of jobs when they arrive, and of lengths what that says. With `held_out` the
     families, too, are drawn now, and exact methods of ours are not for it.
 
-    Raises
-    ------
-    InputError
-        The scheduler cannot be imported, an instance is of another problem, or there is no online loop for this one.
-    ClusterLost
-        No Dask scheduler answers.
-    Disagreement
-        A feasible solution is better than a proven optimum; the instance is written to a file.
+    Raises InputError: the scheduler cannot be imported, an instance is of another problem, or there is no online loop
+    for this one.
+    Raises ClusterLost: no Dask scheduler answers.
+    Raises Disagreement: a feasible solution is better than a proven optimum; the instance is written to a file.
     """
     check_cluster(cluster)
     say = Progress(0, progress, "").say

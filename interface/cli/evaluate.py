@@ -22,7 +22,9 @@ def add_evaluate(parser: argparse.ArgumentParser) -> None:
     """Arguments of ``evaluate``."""
     parser.add_argument("scheduler", metavar="SCHEDULER", help="file.py:function or package.module:function")
     parser.add_argument("--problem", required=True, metavar="P", help="the problem whose instances it takes")
-    parser.add_argument("--on", nargs="+", default=[], metavar="FILE", help="instances of your own, not of families")
+    parser.add_argument(
+        "--on", nargs="+", default=[], metavar="FILE", help="instances of your own, instead of families"
+    )
     parser.add_argument(
         "--online", action="store_true", help="SCHEDULER is a class with decide(state), told of jobs when they arrive"
     )
@@ -34,7 +36,7 @@ def add_evaluate(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--frozen", action="store_true", help="a quick score on stored instances, of which nothing is solved; no card"
     )
-    parser.add_argument("--held-out", action="store_true", help="draw the families now, too: for what a search made")
+    parser.add_argument("--held-out", action="store_true", help="draw the families now, too")
     parser.add_argument("--claims", type=Path, metavar="FILE.py", help="claims of your own: a file with CLAIMS")
     parser.add_argument("--budget", type=seconds, metavar="S", help="seconds of its hunt (default: it stops by counts)")
     parser.add_argument("--instances", type=count, metavar="N", help="instances of each family (default 5)")

@@ -1,6 +1,6 @@
 """Seconds that a candidate takes in a search, one after another with one judge.
 
-``python -m schedgap.benchmarks.studies.candidate_seconds PROBLEM [--times N]`` prints p50 and p95, the judge's first
+``python -m schedgap.benchmarks.studies.speed.candidates PROBLEM [--times N]`` prints p50 and p95, the judge's first
 candidate told apart, since the process from which candidates are forked starts then: of the program that a new
 evaluator begins with, which calls a shipped heuristic by ``schedgap.solve``, and of one that answers None at once.
 """
