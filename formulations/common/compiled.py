@@ -128,14 +128,52 @@ def njit_kernel(function: Function) -> Function:
 
 
 def njit_inline(function: Function) -> Function:
-    """As :func:`njit_kernel`, for a function that LLVM is to write into its callers.
+    """As :func:`njit_kernel`, for a function that LLVM is to write into its callers, and that only they call.
 
-    The code is as fast as with numba's own inlining, and compiled in two thirds of the time: types are inferred once
-    a function, not once a call.
+    The code is as fast as with numba's own inlining, and compiled in
+    two thirds of the time: types are inferred once a function, not once a call.
     """
-    result: Function = numba.njit(forceinline=True, **_NO_COUNTING)(function)
+    return _without_entrance(function, forceinline=True, **_NO_COUNTING)
+
+
+def njit_part(function: Function) -> Function:
+    """Compile a function that only compiled functions call.
+
+    Their machine code contains it, and is what is kept.
+    """
+    return _without_entrance(function)
+
+
+def njit_inner(function: Function) -> Function:
+    """As :func:`njit_part`, for a function that makes no arrays: see :func:`njit_kernel`."""
+    return _without_entrance(function, **_NO_COUNTING)
+
+
+def _without_entrance(function: Function, **options: Any) -> Function:
+    """Compile a function that Python cannot call.
+
+    Its entrances for Python and C take a third of the compilation.
+    numba would end the process at such a call; here it is a TypeError.
+    """
+    options.update(no_cpython_wrapper=True, no_cfunc_wrapper=True)
+    result: Any = numba.njit(**options)(function)
     _called_files(function)
-    return result
+    if isinstance(result, Dispatcher):  # with NUMBA_DISABLE_JIT it is the function itself
+        overloads = result.overloads
+
+        def keep(compiled: Any) -> None:
+            overloads[tuple(compiled.signature.args)] = compiled
+
+        def refuse(*args: object, **kwargs: object) -> None:
+            name = function.__name__
+            raise TypeError(f"{name} is for compiled code alone; Python calls its py_func")
+
+        # numba's table of what Python may call stays empty,
+        # so that each call comes to `_compile_for_args`.
+        result.add_overload = keep
+        result._compile_for_args = refuse
+    inner: Function = result
+    return inner
 
 
 def njit_with(function: Function, helpers: Mapping[Callable[..., object], bool]) -> Function:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from schedgap.formulations.common.compiled import njit_cached
+from schedgap.formulations.common.compiled import njit_cached, njit_part
 from schedgap.formulations.hadar.tables import JobTable, small_units
 
 Ints = NDArray[np.int64]
@@ -337,7 +337,7 @@ def price_job(
     return payoff, finish, used
 
 
-@njit_cached
+@njit_part
 def _cover(
     order: Ints,
     slope: Floats,

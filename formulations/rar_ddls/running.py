@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from schedgap.formulations.common.compiled import njit_inline, njit_kernel
+from schedgap.formulations.common.compiled import njit_inline, njit_inner
 from schedgap.formulations.common.errors import InputError
 from schedgap.formulations.common.instance import Solution
 from schedgap.formulations.rar_ddls.instance import RarDdlsInstance
@@ -144,7 +144,7 @@ def _starts(lengths: Integers) -> Integers:
     return result
 
 
-@njit_kernel
+@njit_inner
 def clear(work: Workload) -> None:
     """Empty the cluster; it is slot 1."""
     clock, jobs, servers = work.clock, work.jobs, work.servers

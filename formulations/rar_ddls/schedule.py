@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from schedgap.formulations.common.compiled import njit_inline, njit_kernel
+from schedgap.formulations.common.compiled import njit_inline, njit_inner, njit_kernel
 from schedgap.formulations.common.instance import Solution
 from schedgap.formulations.rar_ddls.instance import RarDdlsInstance
 from schedgap.formulations.rar_ddls.rates import Integers, rate_table
@@ -147,7 +147,7 @@ def _spread(work: Workload, scratch: Scratch, j: int, rule: int, cross: int, lik
     return used
 
 
-@njit_kernel
+@njit_inner
 def _tolerable(work: Workload, j: int, used: int, care: int, slack: float) -> bool:
     """Whether a ring on the `used` servers written for job `j` makes progress beside the rings that are there now.
 

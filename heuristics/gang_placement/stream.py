@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from schedgap.formulations.common.compiled import njit_cached
+from schedgap.formulations.common.compiled import njit_cached, njit_part
 from schedgap.formulations.common.instance import Solution
 from schedgap.formulations.gang_placement.instance import WHOLE, GangPlacementInstance, Selector, Shape
 from schedgap.formulations.gang_placement.scale import shares
@@ -74,7 +74,7 @@ def place_stream(instance: GangPlacementInstance, rule: int) -> Solution:
     return {"placement": placement}
 
 
-@njit_cached
+@njit_part
 def _runs(left: Ints, free: Ints, kind: Ints) -> bool:
     """Whether a pod of the kind (GPU, then other resources) fits."""
     for r in range(len(free)):
@@ -90,7 +90,7 @@ def _runs(left: Ints, free: Ints, kind: Ints) -> bool:
     return bool(left.max() >= kind[0])
 
 
-@njit_cached
+@njit_part
 def _lost_of(left: Ints, free: Ints, shapes: Ints, share: Floats) -> float:
     """What is lost on a node, over all shapes."""
     total = 0.0
@@ -105,7 +105,7 @@ def _lost_of(left: Ints, free: Ints, shapes: Ints, share: Floats) -> float:
     return total
 
 
-@njit_cached
+@njit_part
 def _take(left: Ints, free: Ints, kind: Ints, device: int) -> None:
     free -= kind[1:]
     if 0 < kind[0] < WHOLE:
@@ -118,7 +118,7 @@ def _take(left: Ints, free: Ints, kind: Ints, device: int) -> None:
             wanted -= 1
 
 
-@njit_cached
+@njit_part
 def _score(
     left: Ints, free: Ints, kind: Ints, shapes: Ints, share: Floats, norm: Floats, fragments: bool
 ) -> tuple[float, int]:

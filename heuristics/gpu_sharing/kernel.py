@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from schedgap.formulations.common.compiled import njit_cached, njit_kernel
+from schedgap.formulations.common.compiled import njit_cached, njit_inner, njit_kernel
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -135,7 +135,7 @@ def decide(
     return free
 
 
-@njit_kernel
+@njit_inner
 def _add_occupant(
     occupants: Occupants, place: int, jobs: Jobs, j: int, entry: int, alone: int, pace: float, memory: float
 ) -> None:
@@ -145,7 +145,7 @@ def _add_occupant(
     occupants.room[place] = memory - jobs.load[j, entry]
 
 
-@njit_kernel
+@njit_inner
 def _value_partners(
     rule: Rule, j: int, moment: float, jobs: Jobs, occupants: Occupants, count: int, value: Floats, needed: Ints
 ) -> int:
@@ -184,7 +184,7 @@ def _value_partners(
     return usable
 
 
-@njit_kernel
+@njit_inner
 def _take_partners(
     place: int,
     j: int,

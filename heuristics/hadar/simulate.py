@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from schedgap.formulations.common.compiled import njit_cached
+from schedgap.formulations.common.compiled import njit_cached, njit_part
 from schedgap.formulations.common.errors import InputError
 from schedgap.formulations.common.instance import Solution
 from schedgap.formulations.hadar.instance import HadarInstance
@@ -73,7 +73,7 @@ def take_any(free: Ints, usable: Bools, workers: int) -> Ints:  # pragma: no cov
     return taken
 
 
-@njit_cached
+@njit_part
 def cheapest(
     free: Ints, price: Floats, usable: Bools, workers: int, machine: int
 ) -> tuple[Ints, float]:  # pragma: no cover - compiled
@@ -97,7 +97,7 @@ def cheapest(
     return taken, cost if need == 0 else np.inf
 
 
-@njit_cached
+@njit_part
 def cost_on_one(
     free: Ints, price: Floats, usable: Bools, workers: int, machine: int
 ) -> float:  # pragma: no cover - compiled

@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from schedgap.formulations.common.compiled import njit_inline, njit_kernel
+from schedgap.formulations.common.compiled import njit_inline, njit_inner, njit_kernel
 from schedgap.formulations.rar_ddls.rates import Integers
 from schedgap.formulations.rar_ddls.running import DONE, FAR, HEAP, NOW, RUNNING, Workload, begin, clear, exit_some
 
@@ -93,7 +93,7 @@ def _before(work: Workload, gpus: Gpus, one: int, other: int) -> bool:
     return left < right or (left == right and one < other)
 
 
-@njit_kernel
+@njit_inner
 def _sink_server(work: Workload, gpus: Gpus, at: int, size: int) -> None:
     server = gpus.servers[at]
     while True:
@@ -109,7 +109,7 @@ def _sink_server(work: Workload, gpus: Gpus, at: int, size: int) -> None:
     gpus.servers[at] = server
 
 
-@njit_kernel
+@njit_inner
 def _lift_server(work: Workload, gpus: Gpus, at: int) -> None:
     server = gpus.servers[at]
     while at > 0:
@@ -121,7 +121,7 @@ def _lift_server(work: Workload, gpus: Gpus, at: int) -> None:
     gpus.servers[at] = server
 
 
-@njit_kernel
+@njit_inner
 def order_servers(work: Workload, gpus: Gpus) -> None:
     """Make the heap of servers from the loads as they are."""
     gpus.total[:] = 0
@@ -132,7 +132,7 @@ def order_servers(work: Workload, gpus: Gpus) -> None:
         _sink_server(work, gpus, at, size)
 
 
-@njit_kernel
+@njit_inner
 def select_servers(work: Workload, gpus: Gpus, need: int) -> int:
     """Algorithm 3, line 2: the servers of least average load with `need` GPUs together.
 
@@ -152,7 +152,7 @@ def select_servers(work: Workload, gpus: Gpus, need: int) -> int:
     return size
 
 
-@njit_kernel
+@njit_inner
 def release_servers(work: Workload, gpus: Gpus, size: int) -> None:
     """Put the selected servers back into the heap by their new loads."""
     for at in range(size, gpus.servers.size):
@@ -208,7 +208,7 @@ def _place(work: Workload, plan: Plan, gpus: Gpus, j: int) -> int:
     return int(largest)
 
 
-@njit_kernel
+@njit_inner
 def _take_pool(gpus: Gpus, room: int, out: Integers) -> bool:
     """Move the least loaded idle GPUs, ties by index, from the pool to `out`, if their loads are at most `room`."""
     count = gpus.load.size
@@ -231,7 +231,7 @@ def _take_pool(gpus: Gpus, room: int, out: Integers) -> bool:
     return True
 
 
-@njit_kernel
+@njit_inner
 def _take_first(gpus: Gpus, room: int, out: Integers) -> None:
     """Idle GPUs with a load of at most `room` and the lowest indices."""
     count = 0
@@ -243,7 +243,7 @@ def _take_first(gpus: Gpus, room: int, out: Integers) -> None:
         g += 1
 
 
-@njit_kernel
+@njit_inner
 def _take_random(work: Workload, gpus: Gpus, room: int, draws: npt.NDArray[np.float64], out: Integers) -> None:
     """Each GPU in turn: a random server that still has available GPUs, then a random one of these."""
     remaining, some = gpus.scratch, gpus.pool  # by server; the pool is not used here

@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from schedgap.formulations.common.compiled import njit_cached, njit_kernel
+from schedgap.formulations.common.compiled import njit_cached, njit_inner, njit_kernel
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -39,7 +39,7 @@ class Pieces(NamedTuple):
     bucket: Ints
 
 
-@njit_kernel
+@njit_inner
 def _until(edges: Ints, price: Floats, before: Floats, slot: int) -> float:
     """The sum of the prices of the slots before this one."""
     last = len(price)
@@ -51,7 +51,7 @@ def _until(edges: Ints, price: Floats, before: Floats, slot: int) -> float:
     return float(before[k] + price[k] * (slot - edges[k]))
 
 
-@njit_kernel
+@njit_inner
 def _hold(first: int, length: int, rate: float, edges: Ints, price: Floats, before: Floats) -> tuple[float, int]:
     """The least of completion and cost of a job that runs without a pause, and its start.
 
@@ -73,7 +73,7 @@ def _hold(first: int, length: int, rate: float, edges: Ints, price: Floats, befo
     return best, start
 
 
-@njit_kernel
+@njit_inner
 def _put(pieces: Pieces, count: int, price: float, amount: float, bucket: int) -> int:
     """One more piece, in order."""
     q = count

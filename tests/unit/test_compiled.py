@@ -42,7 +42,7 @@ def run(folder: Path) -> list[str]:
     return done.stdout.split()
 
 
-@pytest.mark.parametrize("decorator", ["njit_cached", "njit_kernel", "njit_inline"])
+@pytest.mark.parametrize("decorator", ["njit_cached", "njit_kernel", "njit_inline", "njit_part", "njit_inner"])
 def test_a_change_in_a_called_module_is_seen(tmp_path: Path, decorator: str) -> None:
     """Also where another module stands between."""
     (tmp_path / "calling.py").write_text(CALLING, encoding="utf-8")
@@ -53,6 +53,34 @@ def test_a_change_in_a_called_module_is_seen(tmp_path: Path, decorator: str) -> 
     assert run(tmp_path) == ["1", "1"]
     called.write_text(CALLED.format(value=2, decorator=decorator), encoding="utf-8")
     assert run(tmp_path) == ["2", "0"]
+
+
+INSIDE = """
+from schedgap.formulations.common.compiled import njit_cached, njit_inline, njit_part
+
+@{decorator}
+def inner(x):
+    return x + 1
+
+@njit_cached
+def outer(x):
+    return 2 * inner(x)
+
+for value in (3, 3.5):
+    print(outer(value), inner.py_func(value))
+    try:
+        inner(value)
+    except TypeError as error:
+        print(error)
+"""
+
+
+@pytest.mark.parametrize("decorator", ["njit_inline", "njit_part"])
+def test_a_function_without_an_entrance_refuses_python(tmp_path: Path, decorator: str) -> None:
+    """Where numba would call address 0: the process goes on, and compiled callers are not disturbed."""
+    (tmp_path / "calling.py").write_text(INSIDE.format(decorator=decorator), encoding="utf-8")
+    refused = "inner is for compiled code alone; Python calls its py_func"
+    assert " ".join(run(tmp_path)) == f"8 4 {refused} 9.0 4.5 {refused}"
 
 
 NAMED = """

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from schedgap.formulations.common.compiled import njit_cached
+from schedgap.formulations.common.compiled import njit_cached, njit_part
 
 Floats = NDArray[np.float64]
 States = NDArray[np.int8]
@@ -56,7 +56,7 @@ def rest_bound(clock: float, left: Floats, state: States, tasks: Tasks) -> float
     return max(whole, alone + max(waiting, apart))
 
 
-@njit_cached
+@njit_part
 def _srpt(clock: float, left: Floats, state: States, tasks: Tasks, with_active: bool) -> float:
     """The least sum of flow times on one machine of speed 1/b that may pause."""
     size, release, b, _ = tasks
@@ -94,7 +94,7 @@ def _srpt(clock: float, left: Floats, state: States, tasks: Tasks, with_active: 
     return total
 
 
-@njit_cached
+@njit_part
 def _against_active(clock: float, left: Floats, state: States, tasks: Tasks) -> tuple[float, float]:
     """Flow times of the active tasks alone, and of each waiting one at its best start against them alone.
 
@@ -145,7 +145,7 @@ def _against_active(clock: float, left: Floats, state: States, tasks: Tasks) -> 
     return alone, apart
 
 
-@njit_cached
+@njit_part
 def _shared(volumes: Floats, first: int, k: int, size: float, at: float) -> float:
     """The volume a newcomer shares with tasks first, ..., k - 1 when it starts at a volume."""
     total = 0.0

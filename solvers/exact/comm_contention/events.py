@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from schedgap.formulations.common.compiled import njit_cached, njit_kernel
+from schedgap.formulations.common.compiled import njit_inner, njit_part
 from schedgap.solvers.exact.comm_contention.bounds import ACTIVE, WAITING, Tasks
 
 # Sets of partial schedules as convex hulls of points (compiled).
@@ -29,7 +29,7 @@ BITS = 52
 """Bits of a mask, as many as a float holds exactly."""
 
 
-@njit_cached
+@njit_part
 def keep_where(points: Floats, count: int, level: Floats, tolerance: float) -> int:
     """The part of the hull where an affine function is not negative.
 
@@ -57,13 +57,13 @@ def keep_where(points: Floats, count: int, level: Floats, tolerance: float) -> i
     return _cut(points, count, level, tolerance, True)
 
 
-@njit_cached
+@njit_part
 def keep_on(points: Floats, count: int, level: Floats, tolerance: float) -> int:
     """The part of the hull where an affine function is 0; otherwise as :func:`keep_where`, OVERFULL without room."""
     return _cut(points, count, level, tolerance, False)
 
 
-@njit_cached
+@njit_part
 def _cut(points: Floats, count: int, level: Floats, tolerance: float, above: bool) -> int:
     room, wide = points.shape
     mask = wide - 1
@@ -108,7 +108,7 @@ def _cut(points: Floats, count: int, level: Floats, tolerance: float, above: boo
     return m
 
 
-@njit_cached
+@njit_part
 def free_bit(points: Floats, count: int, after: int) -> int:
     """The first place from `after` on that no point's mask uses; BITS - 1 if there is none."""
     used = 0
@@ -120,7 +120,7 @@ def free_bit(points: Floats, count: int, after: int) -> int:
     return place
 
 
-@njit_cached
+@njit_part
 def thin(points: Floats, count: int, free: int, dimension: int, n: int, tolerance: float) -> int:
     """Leave out points that the hull does not need.
 
@@ -173,7 +173,7 @@ def thin(points: Floats, count: int, free: int, dimension: int, n: int, toleranc
     return m
 
 
-@njit_cached
+@njit_part
 def _different(
     points: Floats, count: int, axes: NDArray[np.int64], dimension: int, tolerance: float
 ) -> NDArray[np.bool_]:
@@ -195,7 +195,7 @@ def _different(
     return keep
 
 
-@njit_cached
+@njit_part
 def _corners(points: Floats, count: int, first: int, second: int, tolerance: float) -> NDArray[np.bool_]:
     """The corners of the polygon: its lower and upper chain from left to right (Andrew 1979).
 
@@ -245,7 +245,7 @@ BEST, SKIPPED, TOLERANCE_TIME, TOLERANCE_VOLUME, MARGIN = 0, 1, 2, 3, 4
 """Places in the numbers that a search keeps; SKIPPED is the least bound of a node that did not fit."""
 
 
-@njit_kernel
+@njit_inner
 def _earliest(work: Floats, count: int) -> float:
     """The least clock of a set."""
     early = np.inf
@@ -254,7 +254,7 @@ def _earliest(work: Floats, count: int) -> float:
     return float(early)
 
 
-@njit_kernel
+@njit_inner
 def can_settle(work: Floats, count: int, state: States, release: Floats, kept: Floats) -> bool:
     """Whether something can still settle an open start: a later release, or three tasks to start together."""
     early = _earliest(work, count)
@@ -267,7 +267,7 @@ def can_settle(work: Floats, count: int, state: States, release: Floats, kept: F
     return waiting >= 3
 
 
-@njit_kernel
+@njit_inner
 def starts_due(work: Floats, count: int, state: States, release: Floats, dimension: int) -> int:
     """How many tasks must start when two end together, for that to settle an open start; 0: it cannot."""
     early = _earliest(work, count)
@@ -282,7 +282,7 @@ def starts_due(work: Floats, count: int, state: States, release: Floats, dimensi
     return 3 if waiting >= 3 else 0
 
 
-@njit_cached
+@njit_part
 def meet_release(work: Floats, count: int, moment: float, dimension: int, kept: Floats) -> int:
     """The part of an open set whose clock is at a moment; nothing where all of it is."""
     if dimension == 0:
@@ -300,7 +300,7 @@ def meet_release(work: Floats, count: int, moment: float, dimension: int, kept: 
     return count
 
 
-@njit_cached
+@njit_part
 def end_together(
     work: Floats,
     count: int,
@@ -333,7 +333,7 @@ def end_together(
     return count
 
 
-@njit_cached
+@njit_part
 def end_next(
     work: Floats,
     count: int,
@@ -371,7 +371,7 @@ def end_next(
     return count
 
 
-@njit_cached
+@njit_part
 def beyond(work: Floats, count: int, moment: float, side: float, kept: Floats) -> int:
     """The part of a set whose clock is at a moment or later (side 1), or at it or earlier (side -1)."""
     level = np.empty(POINTS)
@@ -382,7 +382,7 @@ def beyond(work: Floats, count: int, moment: float, side: float, kept: Floats) -
     return keep_where(work, count, level, kept[TOLERANCE_TIME])
 
 
-@njit_cached
+@njit_part
 def start_idle(
     work: Floats,
     count: int,
@@ -411,7 +411,7 @@ def start_idle(
     return count
 
 
-@njit_cached
+@njit_part
 def start_at_release(
     work: Floats,
     count: int,
@@ -446,7 +446,7 @@ def start_at_release(
     return count
 
 
-@njit_cached
+@njit_part
 def start_later(
     work: Floats,
     count: int,

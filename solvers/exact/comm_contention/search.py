@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from schedgap.formulations.common.compiled import njit_cached, njit_kernel
+from schedgap.formulations.common.compiled import njit_cached, njit_inner, njit_part
 from schedgap.solvers.exact.comm_contention.bounds import ACTIVE, DONE, WAITING, Tasks, rest_bound
 from schedgap.solvers.exact.comm_contention.events import (
     AT_RELEASE,
@@ -133,7 +133,7 @@ def expand_nodes(
     return top, done
 
 
-@njit_cached
+@njit_part
 def _score(node: Node, tasks: Tasks, kept: Floats, start: Floats) -> None:
     """All have started: every point is one whole schedule. Keep the best of them."""
     n = tasks.size.shape[0]
@@ -148,7 +148,7 @@ def _score(node: Node, tasks: Tasks, kept: Floats, start: Floats) -> None:
             start[:] = point[LEFT + n : LEFT + 2 * n]
 
 
-@njit_cached
+@njit_part
 def _make_children(node: Node, node_bound: float, tasks: Tasks, kept: Floats, later: bool, children: Nodes) -> int:
     """One child for every event that may come next and is not refuted; how many."""
     n = tasks.size.shape[0]
@@ -170,7 +170,7 @@ def _make_children(node: Node, node_bound: float, tasks: Tasks, kept: Floats, la
     return born
 
 
-@njit_kernel
+@njit_inner
 def _starts_owed(node: Node, kind: int, j: int, other: int, tasks: Tasks, later: bool) -> int:
     """How many tasks must start at this very moment after an event; -1 where the event cannot follow.
 
@@ -197,7 +197,7 @@ def _starts_owed(node: Node, kind: int, j: int, other: int, tasks: Tasks, later:
     return 0
 
 
-@njit_cached
+@njit_part
 def _follow(node: Node, kind: int, j: int, other: int, tasks: Tasks, kept: Floats) -> int:
     """Cut the copied points down to those where the event is the next one, and move them there; how many stay."""
     work, count, state, active = node.work, node.used, node.state, node.active
@@ -217,7 +217,7 @@ def _follow(node: Node, kind: int, j: int, other: int, tasks: Tasks, kept: Float
     return meet_release(work, count, tasks.release[j], node.dimension, kept)
 
 
-@njit_kernel
+@njit_inner
 def _enter(node: Node, kind: int, j: int, other: int, count: int, tasks: Tasks, state: States) -> None:
     """Write the event down: flow times of who ends, volume and start of who starts, and the child's states."""
     n = tasks.size.shape[0]
@@ -239,7 +239,7 @@ def _enter(node: Node, kind: int, j: int, other: int, count: int, tasks: Tasks, 
             work[p, LEFT + n + j] = work[p, CLOCK]
 
 
-@njit_cached
+@njit_part
 def _keep_child(
     node: Node, kind: int, j: int, count: int, owed: int, tasks: Tasks, kept: Floats, children: Nodes, place: int
 ) -> bool:
@@ -269,7 +269,7 @@ def _keep_child(
     return True
 
 
-@njit_cached
+@njit_part
 def _push_children(children: Nodes, count: int, stack: Nodes, top: int) -> None:
     """Move the children onto the stack, the best one last, on top."""
     for place in range(top, top + count):
@@ -284,7 +284,7 @@ def _push_children(children: Nodes, count: int, stack: Nodes, top: int) -> None:
         children.bounds[worst] = -np.inf  # it has been moved
 
 
-@njit_cached
+@njit_part
 def _replay(start: Floats, tasks: Tasks, tolerance: float) -> float:
     """The sum of flow times with these starts; infinite where one is before its release."""
     size, release, b, eta = tasks
@@ -329,14 +329,14 @@ def _replay(start: Floats, tasks: Tasks, tolerance: float) -> float:
     return total
 
 
-@njit_kernel
+@njit_inner
 def _copy(source: Floats, target: Floats, count: int) -> None:
     for p in range(count):
         for d in range(source.shape[1]):
             target[p, d] = source[p, d]
 
 
-@njit_cached
+@njit_part
 def _bound(work: Floats, count: int, least: Floats, state: States, tasks: Tasks) -> float:
     """A lower bound for every schedule of a set: least cost so far, and the rest from the least of each number."""
     n = state.shape[0]
@@ -351,7 +351,7 @@ def _bound(work: Floats, count: int, least: Floats, state: States, tasks: Tasks)
     return float(cost + rest_bound(clock, least, state, tasks))
 
 
-@njit_kernel
+@njit_inner
 def _same_future(work: Floats, count: int, free: int, dimension: int, n: int) -> tuple[int, int, int]:
     """One point, the cheapest, where all have the same clock and the same volumes left."""
     best = 0

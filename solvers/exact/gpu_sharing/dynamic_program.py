@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from schedgap.formulations.common.compiled import njit_cached, njit_inline, njit_kernel
+from schedgap.formulations.common.compiled import njit_cached, njit_inline, njit_inner
 from schedgap.formulations.gpu_sharing.instance import GpuSharingInstance
 from schedgap.formulations.gpu_sharing.modes import Choices
 from schedgap.solvers.exact.gpu_sharing.lp import (
@@ -349,7 +349,7 @@ def _enter(levels: Levels, d: int, of_partner: bool, place: int, value: float) -
     return d
 
 
-@njit_kernel
+@njit_inner
 def _start_costs_too_much(
     d: int, slot: int, p: int, limit: float, node: Node, levels: Levels, tables: SlotTables, potentials: Potentials,
 ) -> bool:  # pragma: no cover - compiled  # fmt: skip
@@ -455,7 +455,7 @@ def _share_more(
     return _enter(levels, d + 1, True, w, then)
 
 
-@njit_kernel
+@njit_inner
 def _choose(
     slot: int, stop: int, p: int, count: int, limit: float, node: Node, levels: Levels, after: States,
     tables: SlotTables, potentials: Potentials, found: Best,
@@ -489,7 +489,7 @@ def _choose(
     node.counts[LEVEL] = d
 
 
-@njit_kernel
+@njit_inner
 def _advance(
     slot: int, node: Node, tables: SlotTables, potentials: Potentials, count: int, first: int, limit: float,
     after: States, found: Best,

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from schedgap.formulations.common.compiled import njit_cached, njit_inline, njit_kernel
+from schedgap.formulations.common.compiled import njit_cached, njit_inline, njit_inner, njit_part
 from schedgap.formulations.common.instance import Solution
 from schedgap.formulations.gpu_sharing.instance import GpuSharingInstance
 from schedgap.formulations.gpu_sharing.modes import Choices, choices, placed
@@ -159,7 +159,7 @@ class Run(NamedTuple):
     take: Ints  # (J,) GPUs that the job at hand would share with each other one
 
 
-@njit_cached
+@njit_part
 def _new_run(n: int) -> Run:  # pragma: no cover - compiled
     start, end, overlap = np.zeros(n, dtype=np.int64), np.zeros(n, dtype=np.int64), np.zeros((n, n), dtype=np.int64)
     state, alone, take = np.zeros(n, dtype=np.int64), np.zeros(n, dtype=np.int64), np.zeros(n, dtype=np.int64)
@@ -276,7 +276,7 @@ def _pace(jobs: Jobs, run: Run) -> None:  # pragma: no cover - compiled
                     run.factor[j] = max(run.factor[j], jobs.slowdown[j, k])
 
 
-@njit_kernel
+@njit_inner
 def _decode(jobs: Jobs, genes: Genes, run: Run) -> int:  # pragma: no cover - compiled
     """List scheduling by `order`; the sum of last slots, or a huge number beyond the horizon."""
     n = run.state.size
@@ -308,7 +308,7 @@ def _decode(jobs: Jobs, genes: Genes, run: Run) -> int:  # pragma: no cover - co
     return _FAR if last > jobs.horizon else cost
 
 
-@njit_kernel
+@njit_inner
 def _change(jobs: Jobs, genes: Genes, kind: int, a: int, b: int, rng: np.random.Generator) -> None:  # pragma: no cover
     """Change places (kind 0 to 2) or move in the order (3 to 5), whether a and b may share, a mode, or who is eager."""
     order = genes.order

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from schedgap.formulations.common.compiled import njit_cached, njit_kernel
+from schedgap.formulations.common.compiled import njit_cached, njit_inner
 
 Ints = NDArray[np.int64]
 Shorts = NDArray[np.int16]
@@ -168,7 +168,7 @@ def empty_levels(n: int) -> Levels:  # pragma: no cover - compiled
     return Levels(np.zeros(n, dtype=np.int64), of_partner, place, partner, choice, need, value)
 
 
-@njit_kernel
+@njit_inner
 def load(i: int, states: States, node: Node, tables: SlotTables) -> None:  # pragma: no cover - compiled
     """Make the node a state."""
     n = len(node.status)
@@ -194,7 +194,7 @@ def load(i: int, states: States, node: Node, tables: SlotTables) -> None:  # pra
     node.counts[FREE], node.counts[HELD_BACK], node.counts[COST] = free, states.held_back[i], states.cost[i]
 
 
-@njit_kernel
+@njit_inner
 def slowed(j: int, node: Node, tables: SlotTables) -> float:  # pragma: no cover - compiled
     """The slowdown of a job beside those that run."""
     slow = 1.0
@@ -204,7 +204,7 @@ def slowed(j: int, node: Node, tables: SlotTables) -> float:  # pragma: no cover
     return slow
 
 
-@njit_kernel
+@njit_inner
 def ends(slot: int, node: Node, tables: SlotTables) -> bool:  # pragma: no cover - compiled
     """The earliest last slots of the running jobs, if nothing starts, and the latest; False if one is too late."""
     n = len(node.status)
@@ -238,7 +238,7 @@ def ends(slot: int, node: Node, tables: SlotTables) -> bool:  # pragma: no cover
     return True
 
 
-@njit_kernel
+@njit_inner
 def least_cost(
     p: int, slot: int, node: Node, tables: SlotTables, potentials: Potentials
 ) -> float:  # pragma: no cover - compiled
@@ -275,7 +275,7 @@ def least_cost(
     return value
 
 
-@njit_kernel
+@njit_inner
 def keep(
     done: int, running: int, held_back: int, value: float, p: int, node: Node, states: States, sums: Ints
 ) -> None:  # pragma: no cover - compiled

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from schedgap.formulations.common.compiled import njit_cached, njit_kernel
+from schedgap.formulations.common.compiled import njit_cached, njit_inner
 from schedgap.formulations.hadar.tables import ProgressTables
 from schedgap.solvers.exact.job_prices import ascend, event_edges
 
@@ -45,7 +45,7 @@ class _Hulls(NamedTuple):
     pieces: Ints
 
 
-@njit_kernel
+@njit_inner
 def _worth(job: Floats, slots: int) -> float:
     """U_j of a finish so many slots after the arrival, that one included."""
     if job[0] == 0.0:
@@ -55,7 +55,7 @@ def _worth(job: Floats, slots: int) -> float:
     return 0.0 if slots > job[3] else float(job[1] * ((job[3] - slots) + job[4]) / job[5])
 
 
-@njit_kernel
+@njit_inner
 def _gang(workers: int, allowed: NDArray[np.bool_], price: Floats, capacity: Ints, held: Ints) -> float:
     """What the cheapest gang of these types costs in a slot; `held` becomes its devices by type."""
     held[:] = 0
@@ -73,7 +73,7 @@ def _gang(workers: int, allowed: NDArray[np.bool_], price: Floats, capacity: Int
     return cost
 
 
-@njit_kernel
+@njit_inner
 def _hull(j: int, k: int, jobs: _Jobs, price: Floats, capacity: Ints, held: Ints, cost: Floats, hulls: _Hulls) -> None:
     """The hull of a job in bucket k."""
     for level in range(jobs.levels[j]):

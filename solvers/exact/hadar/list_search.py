@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from schedgap.formulations.common.compiled import njit_cached, njit_inline, njit_kernel
+from schedgap.formulations.common.compiled import njit_cached, njit_inline, njit_inner, njit_part
 from schedgap.formulations.hadar.tables import ProgressTables
 from schedgap.solvers.exact.hadar.schedules import Prices, Rules, Schedule, Scheduler
 from schedgap.solvers.incumbent import Incumbent
@@ -156,7 +156,7 @@ class ListSearch:
         return max(orders, key=lambda order: float(_start(order, slowest, self._problem).worth[0]))
 
 
-@njit_cached
+@njit_part
 def _empty(slots: int, capacity: Ints) -> Ints:  # pragma: no cover - compiled
     """(T + 1, R + 1) devices free by slot and type, and all of them."""
     free = np.zeros((slots, len(capacity) + 1), dtype=np.int64)
@@ -201,7 +201,7 @@ def _level(j: int, t: int, least: int, free: Ints, problem: Problem) -> int:  # 
     return -1
 
 
-@njit_kernel
+@njit_inner
 def _place_job(j: int, slowest: Ints, free: Ints, problem: Problem) -> float:  # pragma: no cover - compiled
     """Take what a job needs from what is free; its utility, 0 where it does not finish and takes nothing."""
     types, utility = problem.types, problem.utility
@@ -245,7 +245,7 @@ def _place(order: Ints, slowest: Ints, levels: Ints, problem: Problem) -> None: 
                     levels[j, t] = 1 + _level(j, t, slowest[j], before, problem)
 
 
-@njit_kernel
+@njit_inner
 def _move(order: Ints, source: int, goal: int) -> None:  # pragma: no cover - compiled
     job = order[source]
     way = 1 if source < goal else -1
@@ -293,7 +293,7 @@ def _anneal(
             slowest[order[a]] = old
 
 
-@njit_cached
+@njit_part
 def _replace_from(
     first: int, last: int, state: State, problem: Problem, trial_free: Ints, trial_worth: Floats
 ) -> tuple[float, int]:  # pragma: no cover - compiled
@@ -316,7 +316,7 @@ def _replace_from(
     return total, end
 
 
-@njit_cached
+@njit_part
 def _accept(
     begin: int, end: int, total: float, state: State, trial_free: Ints, trial_worth: Floats
 ) -> None:  # pragma: no cover - compiled

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from schedgap.formulations.common.compiled import njit_cached
+from schedgap.formulations.common.compiled import njit_cached, njit_part
 from schedgap.formulations.common.instance import Solution
 from schedgap.formulations.common.numbers import MINIMISE
 from schedgap.formulations.common.solution import parsed
@@ -226,7 +226,7 @@ NEAR = 15
 """Places of the order over which half of the exchanges and moves go at most: the rest of the schedule stays alike."""
 
 
-@njit_cached
+@njit_part
 def _change(choices: Choices, servers: int, rng: np.random.Generator) -> tuple[int, int, int, int]:
     """One random change; returns what :func:`_undo` needs."""
     jobs = choices.order.size
@@ -255,7 +255,7 @@ def _change(choices: Choices, servers: int, rng: np.random.Generator) -> tuple[i
     return kind, a, b, old
 
 
-@njit_cached
+@njit_part
 def _move(order: Integers, source: int, target: int) -> None:
     job = order[source]
     step = 1 if source < target else -1
@@ -264,7 +264,7 @@ def _move(order: Integers, source: int, target: int) -> None:
     order[target] = job
 
 
-@njit_cached
+@njit_part
 def _undo(choices: Choices, kind: int, a: int, b: int, old: int) -> None:
     if kind < 3:
         choices.order[a], choices.order[b] = choices.order[b], choices.order[a]
@@ -280,7 +280,7 @@ def _undo(choices: Choices, kind: int, a: int, b: int, old: int) -> None:
         choices.likes[a] = old
 
 
-@njit_cached
+@njit_part
 def _excess(work: Workload, makespan: int, target: int) -> float:
     """GPU slots after `target`, and a little for the makespan itself: 0 once the target is met."""
     total = 0.5 * max(0, makespan - target)
