@@ -50,13 +50,17 @@ class Agreement:
     infeasible: bool  # somebody proved that there is no solution
     contradictions: tuple[str, ...]  # one line for each pair of answers that cannot both be true
 
-    def ratio(self, objective: float | None, sense: int) -> tuple[float | None, str]:
-        """The ratio of `objective` and what it is to: "optimum", "bound", or "" where nothing is known."""
+    @property
+    def reference(self) -> tuple[float | None, str]:
+        """What ratios are to, and its name: "optimum", "bound", or "" where nothing is known."""
         if self.optimum is not None:
-            return ratio(objective, self.optimum, sense), "optimum"
-        if self.bound is not None:
-            return ratio(objective, self.bound, sense), "bound"
-        return None, ""
+            return self.optimum, "optimum"
+        return self.bound, "" if self.bound is None else "bound"
+
+    def ratio(self, objective: float | None, sense: int) -> tuple[float | None, str]:
+        """The ratio of `objective` and what it is to."""
+        value, to = self.reference
+        return ratio(objective, value, sense), to
 
 
 def agree(answers: Iterable[Answer], sense: int, certified: float | None = None) -> Agreement:

@@ -17,6 +17,7 @@ from schedgap.formulations.common.check import CheckReport
 from schedgap.formulations.common.declarative import DeclarativeModel, Form
 from schedgap.formulations.common.errors import InputError, near
 from schedgap.formulations.common.instance import Instance, Solution
+from schedgap.formulations.common.numbers import ratio
 from schedgap.formulations.common.options import named, parse_settings
 from schedgap.formulations.common.solution import TypedSolution
 from schedgap.heuristics.common.best_start import SHARE_OF_PROOF, Improve, from_best
@@ -114,6 +115,11 @@ class ProblemOf(ABC, Generic[I_co]):
         """The certified bound as a finite number, or None."""
         value = self.bound(instance)
         return None if value is None or not math.isfinite(value) else value
+
+    def ratio(self, instance: Instance, value: float | None, reference: float | None) -> float | None:
+        """How many times worse an objective is than a better one or a bound; None where that is not known."""
+        del instance
+        return ratio(value, reference, self.sense)
 
     def quick(self, instance: Instance) -> Solution | None:
         """A quick solution for where the model is too large to build; None where there is none."""

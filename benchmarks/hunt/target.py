@@ -23,7 +23,6 @@ from schedgap.catalogue.registry import all_problems, find_method, find_problem
 from schedgap.catalogue.run import run_heuristic, run_method
 from schedgap.formulations.common.errors import Disagreement, InputError, near
 from schedgap.formulations.common.instance import Instance, Json
-from schedgap.formulations.common.numbers import ratio
 from schedgap.heuristics.common.guarantee import OWN, Case, Evaluation, Guarantee, Verdict
 from schedgap.solvers.result import NO_DEADLINE, Deadline, Result, SolveOptions, Status, Termination, clock
 
@@ -233,15 +232,15 @@ class Judge:
         run: Result | None,
         at_least: float,
     ) -> Probe | None:
-        sense = self.target.problem.sense
+        problem = self.target.problem
         if run is None or run.objective is None:
             return None
         # The ratio to a bound is never below the ratio to the optimum.
-        most = ratio(run.objective, run.bound, sense)
+        most = problem.ratio(instance, run.objective, run.bound)
         if most is not None and most < at_least * (1 - 1e-9):
             return None
         optimum = self._optimum(instance, run)
-        value = ratio(run.objective, optimum, sense)
+        value = problem.ratio(instance, run.objective, optimum)
         if optimum is None or value is None or value < at_least:
             return None
         return Probe(data, options, value, run.objective, optimum)

@@ -25,7 +25,7 @@ from schedgap.formulations.common.check import CheckReport
 from schedgap.formulations.common.errors import InputError, near
 from schedgap.formulations.common.files import check_folder, write_bytes, write_text
 from schedgap.formulations.common.instance import Instance, Json, Line, Part, Solution, read_json, validated
-from schedgap.formulations.common.numbers import agrees, ratio
+from schedgap.formulations.common.numbers import agrees
 from schedgap.solvers.incumbent import contradicts, optimal
 from schedgap.solvers.result import Proof
 
@@ -134,8 +134,8 @@ class Entry:
         if self.known.bound is None:
             return None, ""
         if self.known.status == "optimal":
-            return ratio(objective, self.known.objective, self.problem.sense), "optimum"
-        return ratio(objective, self.known.bound, self.problem.sense), "bound"
+            return self.problem.ratio(self.instance, objective, self.known.objective), "optimum"
+        return self.problem.ratio(self.instance, objective, self.known.bound), "bound"
 
     def write(self, folder: Path, certificate: Mapping[str, Json] | str | None = None) -> Entry:
         """Write the record into a library, the certificate first; what it replaces goes last.

@@ -363,18 +363,18 @@ def _side_by_side(
         path = write_disagreement(instance, disagreements, message=message)
         raise Disagreement(f"{message}; the instance is in {path}")
     rows = []
+    reference, to = agreement.reference
     for method, records in runs:
         results = [record.result for record in records if not record.error]
         outside = method.outside_model or any(r.info.get("outside_model") for r in results)
-        found = [] if outside else [agreement.ratio(r.objective, problem.sense)[0] for r in results]
+        found = [] if outside else [problem.ratio(instance, r.objective, reference) for r in results]
         ratios = tuple(value for value in found if value is not None)
         own = records[0].settings
         judged = [judge(problem, method, own, instance, r.objective, r.info, agreement, sides=True) for r in results]
         worst = tuple(worst_judgement(per_claim) for per_claim in zip(*judged, strict=True))
         if not results:
             worst = unjudged(problem, method, f"{method.id} gave no answer")
-        to = agreement.ratio(None, problem.sense)[1] if ratios else ""
-        rows.append(MethodRuns(method, tuple(records), ratios, to, worst, outside))
+        rows.append(MethodRuns(method, tuple(records), ratios, to if ratios else "", worst, outside))
     return Comparison(problem, instance, agreement, tuple(rows))
 
 

@@ -24,11 +24,12 @@ def tidy(comparisons: Iterable[Comparison]) -> pd.DataFrame:
 
 
 def _rows(one: Comparison) -> Iterable[dict[str, Json]]:
-    sense, known = one.problem.sense, one.agreement
+    known = one.agreement
+    reference, to = known.reference
     for row in one.rows:
         for record in row.records:
             result = record.result
-            ratio, to = (None, "") if row.outside_model else known.ratio(result.objective, sense)
+            ratio = None if row.outside_model else one.problem.ratio(one.instance, result.objective, reference)
             yield {
                 "problem": one.problem.id,
                 "instance": one.instance.name,

@@ -16,9 +16,9 @@ from schedgap.catalogue.registry import find_problem
 from schedgap.catalogue.run import run_method
 from schedgap.formulations.common.check import CheckReport
 from schedgap.formulations.common.instance import Json, Solution
-from schedgap.formulations.common.numbers import agrees, ratio
 from schedgap.formulations.gang_placement.instance import Gang, GangPlacementInstance
-from schedgap.formulations.gang_placement.scale import components, decode
+from schedgap.formulations.gang_placement.scale import components, decode, score
+from schedgap.solvers.exact.gang_placement.bound import ratio_of
 from schedgap.solvers.exact.gang_placement.staged import EngineName, solve_staged
 from schedgap.solvers.result import Deadline, Proof, Result, SolveOptions, Status
 
@@ -112,12 +112,9 @@ class Judgement:
     def ratio(self) -> tuple[float | None, str]:
         """Of the first component that differs, at least 1, and what it is to: "optimum" or "bound"."""
         optimal = self.best.status is Status.OPTIMAL
-        reference = self.best_values if optimal else self.bound_values
-        for entry in components(self.instance):
-            mine, other = float(self.values[entry.name]), float(reference[entry.name])
-            if not agrees(mine, other):
-                return ratio(mine, other, -1 if entry.maximise else 1), "optimum" if optimal else "bound"
-        return 1.0, "optimum" if optimal else "bound"
+        values = self.values.values(), (self.best_values if optimal else self.bound_values).values()
+        mine, other = (score(self.instance, list(vector)) for vector in values)
+        return ratio_of(self.instance, mine, other), "optimum" if optimal else "bound"
 
     def to_dict(self) -> dict[str, Json]:
         """The object that ``judge --json`` prints."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
 from functools import cached_property
 from typing import Annotated, ClassVar, Literal, NamedTuple, Self
@@ -185,11 +185,20 @@ class Shape(Part):
         """Whole devices that it takes; 0 for a part of one."""
         return self.gpu // WHOLE
 
+    def amount(self, resource: str) -> int:
+        """What it asks for of a resource by the name that queues give it."""
+        return self.gpu if resource == "gpu" else self.request.get(resource, 0)
+
 
 class Group(Shape):
     """Equal pods of a gang."""
 
     count: Annotated[int, Field(ge=1, le=MOST_PODS)]
+
+    @property
+    def shape(self) -> Shape:
+        """What each of its pods asks for."""
+        return Shape(gpu=self.gpu, request=self.request, selector=self.selector)
 
 
 class WeightedShape(Shape):
@@ -278,10 +287,8 @@ class GangPlacementInstance(Instance):
 
         for entry in components(self):
             if entry.most > MOST_STEPS:
-                text = (
-                    f"{entry.name} is counted in steps of {float(entry.step):.3g} and may have {entry.most:.3g} of them"
-                )
-                raise ValueError(f"objectives: {text}, at most {MOST_STEPS} are supported: round the numbers behind it")
+                text = f"{entry.name} is counted in steps of {float(entry.step):.3g} and may have {entry.most:.3g}"
+                raise ValueError(f"objectives: {text} of them, at most {MOST_STEPS} are supported: round its numbers")
 
     def _check_nodes(self) -> None:
         for position, node in enumerate(self.nodes):
@@ -372,18 +379,12 @@ class GangPlacementInstance(Instance):
         """Shapes with their shares, not yet divided by the sum; running pods with parts of several devices are none."""
         if self.shapes is not None:
             return tuple((shape, shape.share) for shape in self.shapes)
-        counted: dict[Shape, int] = {}
-        for shape, count in self._pods():
-            counted[shape] = counted.get(shape, 0) + count
-        return tuple(counted.items())
-
-    def _pods(self) -> Iterator[tuple[Shape, int]]:
+        counted: Counter[Shape] = Counter()
         for gang in self.gangs:
             for group in gang.pods:
-                yield Shape(gpu=group.gpu, request=group.request, selector=group.selector), group.count
-        for pod in self.running:
-            if pod.gpu is not None:
-                yield Shape(gpu=pod.gpu, request=pod.request, selector=pod.selector), 1
+                counted[group.shape] += group.count
+        counted.update(pod.shape for pod in self.running if pod.gpu is not None)
+        return tuple(counted.items())
 
 
 def _no_gpu(resources: Mapping[str, int], place: str) -> None:
@@ -398,19 +399,17 @@ def _distinct(names: tuple[str, ...], place: str) -> None:
             raise ValueError(f'{place}[{position}]: "{name}" is there twice')
 
 
-class PlacedPod(Part):
-    """One pod of a gang: which group, where, on which devices."""
-
-    group: Annotated[int, Field(ge=0, le=LARGEST_COUNT)]
-    node: str
-    devices: Listed[Annotated[int, Field(ge=0, le=MOST_GPUS)]] = ()
-
-
 class Seat(Part):
     """Where a pod that runs goes."""
 
     node: str
     devices: Listed[Annotated[int, Field(ge=0, le=MOST_GPUS)]] = ()
+
+
+class PlacedPod(Seat):
+    """One pod of a gang: which group, where, on which devices."""
+
+    group: Annotated[int, Field(ge=0, le=LARGEST_COUNT)]
 
 
 class GangPlacementSolution(TypedSolution):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -163,6 +164,24 @@ def capacities(instance: GangPlacementInstance) -> tuple[tuple[int, ...], ...]:
             found[pod.node][int(device)] += part
     assert all(part <= WHOLE for parts in found.values() for part in parts)
     return tuple(tuple(parts) for parts in found.values())
+
+
+@once_per_instance
+def resources(instance: GangPlacementInstance) -> tuple[Counter[str], ...]:
+    """Other resources of each node that may be used: what is free, and what may be freed."""
+    found = {node.id: Counter(node.free) for node in instance.nodes}
+    for pod in instance.may_leave:
+        found[pod.node].update(pod.request)
+    return tuple(found.values())
+
+
+def most_pods(instance: GangPlacementInstance, shape: Shape, n: int) -> int:
+    """How many pods of a shape alone a node may hold; 0 where its labels or model are not asked for."""
+    if not shape.selector.takes(instance.nodes[n]):
+        return 0
+    free = resources(instance)[n]
+    most = [free[name] // amount for name, amount in shape.request.items() if amount]
+    return min([held_by(capacities(instance)[n], shape), *most])
 
 
 def held_by(parts: Sequence[int], shape: Shape) -> int:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
@@ -18,7 +18,7 @@ from schedgap.formulations.gang_placement.instance import (
 )
 from schedgap.formulations.gang_placement.scale import held_by
 from schedgap.heuristics.common.run import HeuristicRun
-from schedgap.solvers.result import Deadline
+from schedgap.solvers.result import NO_DEADLINE, Deadline
 
 
 class Pod(NamedTuple):
@@ -49,12 +49,8 @@ class Cluster:
         self.part: Callable[[int, Shape, Sequence[int]], int] | None = None
         self.left = [list(node.gpus) for node in instance.nodes]
         self.free = [dict(node.free) for node in instance.nodes]
-        self.queues = {queue.id: queue for queue in instance.queues}
-        self.used: Counter[tuple[str, str]] = Counter()
-        self.cohorts: dict[str, list[str]] = defaultdict(list)
-        for queue in instance.queues:
-            if queue.cohort is not None:
-                self.cohorts[queue.cohort].append(queue.id)
+        self.limits = list(instance.limits())
+        self.used: Counter[tuple[str | None, str]] = Counter()
 
     def gpus(self, n: int) -> int:
         """Thousandths that are left of a node."""
@@ -106,37 +102,17 @@ class Cluster:
 
     def admits(self, gang: Gang, number: int) -> bool:
         """Whether the gang's queue has quota for its first pods."""
-        if gang.queue is None:
-            return True
-        for resource, amount in _asked(gang, number).items():
-            self.used[gang.queue, resource] += amount
-        admitted = self._within(gang.queue)
-        for resource, amount in _asked(gang, number).items():
-            self.used[gang.queue, resource] -= amount
-        return admitted
+        asked = _asked(gang, number)
+        return all(
+            sum(self.used[queue, limit.resource] for queue in limit.queues) + asked[limit.resource] <= limit.most
+            for limit in self.limits
+            if gang.queue in limit.queues
+        )
 
     def charge(self, gang: Gang, number: int) -> None:
         """What was placed counts."""
-        if gang.queue is not None:
-            for resource, amount in _asked(gang, number).items():
-                self.used[gang.queue, resource] += amount
-
-    def _within(self, name: str) -> bool:
-        queue = self.queues[name]
-        members = [self.queues[member] for member in self.cohorts[queue.cohort or ""]]
-        for resource, amount in queue.quota.items():
-            used = self.used[name, resource]
-            if queue.cohort is None:
-                if used > amount:
-                    return False
-                continue
-            if resource in queue.borrow and used > amount + queue.borrow[resource]:
-                return False
-            if all(resource in member.quota for member in members):
-                together = sum(self.used[member.id, resource] for member in members)
-                if together > sum(member.quota[resource] for member in members):
-                    return False
-        return True
+        for resource, amount in _asked(gang, number).items():
+            self.used[gang.queue, resource] += amount
 
 
 def _asked(gang: Gang, number: int) -> Counter[str]:
@@ -158,6 +134,11 @@ def prefix(gang: Gang, number: int) -> Iterator[tuple[int, int]]:
         number -= count
 
 
+def one_by_one(gang: Gang, number: int) -> list[int]:
+    """The groups of the first pods, an entry a pod."""
+    return [k for k, count in prefix(gang, number) for _ in range(count)]
+
+
 Place = Callable[[Cluster, Gang, int], "list[Pod] | None"]
 """Puts the first pods of a gang somewhere and leaves them taken, or takes nothing and returns None."""
 Choose = Callable[[Cluster, Group, Sequence[int]], "int | None"]
@@ -172,6 +153,16 @@ def by_turn(instance: GangPlacementInstance) -> list[Gang]:
 def seats(instance: GangPlacementInstance, pods: Sequence[Pod]) -> Json:
     """Placed pods of a gang as a solution has them."""
     return [{"group": pod.group, "node": instance.nodes[pod.node].id, "devices": list(pod.devices)} for pod in pods]
+
+
+def rule(place_on: Callable[[GangPlacementInstance], Place]) -> Callable[..., HeuristicRun]:
+    """A rule without randomness and settings, by the way in which it places a gang."""
+
+    def run(instance: GangPlacementInstance, *, seed: int = 0, deadline: Deadline = NO_DEADLINE) -> HeuristicRun:
+        del seed
+        return run_rule(instance, Cluster(instance), place_on(instance), deadline)
+
+    return run
 
 
 def run_rule(instance: GangPlacementInstance, cluster: Cluster, place: Place, deadline: Deadline) -> HeuristicRun:
@@ -195,11 +186,6 @@ def run_rule(instance: GangPlacementInstance, cluster: Cluster, place: Place, de
     return HeuristicRun(solution, info=stopped)
 
 
-def domains(instance: GangPlacementInstance, level: str | None) -> list[list[int]]:
-    """Nodes by domain of a level, in the order of the instance."""
-    return list(by_domain(instance, instance.depth(level), range(len(instance.nodes))).values())
-
-
 def by_domain(instance: GangPlacementInstance, depth: int, nodes: Iterable[int]) -> dict[Domain, list[int]]:
     """Some nodes by their domain at a depth, in their order."""
     found: dict[Domain, list[int]] = {}
@@ -212,32 +198,40 @@ def pod_by_pod(choose: Choose) -> Place:
     """A rule that chooses a node for each pod in turn; of a required level, in the first domain that holds all."""
 
     def place(cluster: Cluster, gang: Gang, number: int) -> list[Pod] | None:
-        for nodes in domains(cluster.instance, gang.required):
-            pods = all_in(cluster, gang, number, nodes, choose)
-            if pods is not None:
-                return pods
-        return None
+        return in_first_domain(
+            cluster, gang, lambda nodes: all_in(cluster, gang, one_by_one(gang, number), nodes, choose)
+        )
 
     return place
 
 
-def all_in(cluster: Cluster, gang: Gang, number: int, nodes: Sequence[int], choose: Choose) -> list[Pod] | None:
-    """The first pods of a gang on some of the nodes, one after another; None where one finds no place."""
+def in_first_domain(
+    cluster: Cluster, gang: Gang, place: Callable[[Sequence[int]], list[Pod] | None]
+) -> list[Pod] | None:
+    """Place a gang on the nodes of the first domain of its required level that takes it, of all nodes without one."""
+    instance = cluster.instance
+    found = by_domain(instance, instance.depth(gang.required), range(len(instance.nodes)))
+    return next((pods for pods in map(place, found.values()) if pods is not None), None)
+
+
+def all_in(
+    cluster: Cluster, gang: Gang, groups: Iterable[int], nodes: Sequence[int], choose: Choose
+) -> list[Pod] | None:
+    """A pod of each of the groups on some of the nodes, one after another; None where one finds no place."""
     pods: list[Pod] = []
     there: Counter[int] = Counter()
-    for k, count in prefix(gang, number):
+    for k in groups:
         group = gang.pods[k]
-        for _ in range(count):
-            room = [n for n in nodes if gang.per_node is None or there[n] < gang.per_node]
-            fitting = [n for n in room if cluster.usable(n, group) is not None]
-            chosen = choose(cluster, group, fitting) if fitting else None
-            devices = None if chosen is None else cluster.devices(chosen, group)
-            if chosen is None or devices is None:
-                give_back(cluster, gang, pods)
-                return None
-            cluster.take(chosen, group, devices)
-            there[chosen] += 1
-            pods.append(Pod(k, chosen, devices))
+        room = [n for n in nodes if gang.per_node is None or there[n] < gang.per_node]
+        fitting = [n for n in room if cluster.usable(n, group) is not None]
+        chosen = choose(cluster, group, fitting) if fitting else None
+        devices = None if chosen is None else cluster.devices(chosen, group)
+        if chosen is None or devices is None:
+            give_back(cluster, gang, pods)
+            return None
+        cluster.take(chosen, group, devices)
+        there[chosen] += 1
+        pods.append(Pod(k, chosen, devices))
     return pods
 
 

@@ -1,146 +1,178 @@
 """Kueue's topology-aware scheduling: BestFit, LeastFreeCapacity and MostFreeCapacity.
 
-Source: Kueue, KEP-2724 "Topology Aware Scheduling", and the cases of its TestFindTopologyAssignments (what hosts of
-equal capacity are tried first). Each group of pods is assigned by itself: the level is the required or preferred one,
-domains are counted by the pods that they hold. At the level, BestFit takes the domain with the fewest pods that holds
-all; where none does, a required level fails, and a preferred one goes up, at the widest level to several domains, the
-largest first. Below, the same among the children of what was chosen. Where there is no level, nodes of the whole
-cluster are chosen; Kueue takes LeastFreeCapacity there since v0.15, whatever it does elsewhere. Domains that hold
-equally many come by name. Groups are assigned one after another, and must share a domain of a required level: the first
-chooses it. (Kueue counts a leader and its workers together before it chooses.)
+Source: Kueue, KEP-2724 "Topology Aware Scheduling", pkg/cache/scheduler/tas_flavor_snapshot.go, and the cases of its
+TestFindTopologyAssignments. Domains are counted by the pods that they hold. At the required or preferred level, BestFit
+takes the domain with the fewest pods that holds all; where none does, a required level fails, and a preferred one goes
+up, at the widest level to several domains, the largest first. Below, the same among the children of all that was
+chosen. Where there is no level, nodes of the whole cluster are chosen; Kueue takes LeastFreeCapacity there since v0.15,
+whatever it does elsewhere. Domains that hold equally many come by name.
+
+A gang of one pod and a group of others is a leader with workers, who are counted together: domains that hold the leader
+come first, by the workers that they hold beside it, and it goes where it costs no more workers than can be spared (as
+since its pull request 13383). Other groups are assigned one after another, and must share a
+domain of a required level: the first chooses it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from functools import partial
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from typing import Literal
 
-from schedgap.formulations.gang_placement.instance import Domain, Gang, GangPlacementInstance
-from schedgap.heuristics.common.run import HeuristicRun
-from schedgap.heuristics.gang_placement.cluster import Cluster, Pod, give_back, prefix, run_rule
-from schedgap.solvers.result import NO_DEADLINE, Deadline
+from schedgap.formulations.gang_placement.instance import MOST_PODS, Domain, Gang
+from schedgap.heuristics.gang_placement.cluster import Cluster, Pod, give_back, prefix
 
 Profile = Literal["best", "least", "most"]
 
 
+@dataclass(eq=False)
+class _Room:
+    """A domain: the workers that it holds, alone and beside a leader, and whether it holds the leader.
+
+    Once it is chosen, `workers` and `leader` are what it gets. `node` is the position of a node, -1 of wider domains.
+    """
+
+    path: Domain
+    workers: int
+    beside: int
+    leader: int
+    node: int = -1
+    children: Sequence[_Room] = ()
+
+    def most(self, leaders: int) -> int:
+        """Workers that it holds."""
+        return self.beside if leaders else self.workers
+
+    def holds(self, workers: int, leaders: int) -> bool:
+        """Whether all of them fit."""
+        return self.leader >= leaders and self.most(leaders) >= workers
+
+
 class _Assignment:
-    """One group of a gang on the tree of domains."""
+    """Workers of a gang, and its leader where `groups` are two, on the tree of domains inside a domain."""
 
-    def __init__(self, cluster: Cluster, gang: Gang, k: int, profile: Profile, inside: Domain, there: Sequence[Pod]):
-        self.instance = cluster.instance
+    def __init__(
+        self,
+        cluster: Cluster,
+        gang: Gang,
+        groups: Sequence[int],
+        profile: Profile,
+        inside: Domain,
+        there: Sequence[Pod],
+    ) -> None:
         self.profile = profile
-        self.deepest = len(self.instance.levels) + 1
-        self.count: dict[Domain, int] = {}
-        self.nodes: dict[Domain, int] = {}
-        for n in range(len(self.instance.nodes)):
-            path = self.instance.domain(n, self.deepest)
-            if path[: len(inside)] != inside:
-                continue
-            self.nodes[path] = n
-            pods = cluster.most_pods(n, gang.pods[k])
-            if gang.per_node is not None:
-                pods = min(pods, gang.per_node - sum(pod.node == n for pod in there))
-            for depth in range(self.deepest + 1):
-                self.count[path[:depth]] = self.count.get(path[:depth], 0) + pods
+        self.leaders = len(groups) - 1
+        self.deepest = len(cluster.instance.levels) + 1
+        nodes = []
+        for n in range(len(cluster.instance.nodes)):
+            path = cluster.instance.domain(n, self.deepest)
+            if path[: len(inside)] == inside:
+                room = (gang.per_node or MOST_PODS) - sum(pod.node == n for pod in there)
+                nodes.append(_node(cluster, gang, groups, path, n, room))
+        self.levels = [nodes]
+        for depth in range(self.deepest - 1, -1, -1):
+            members: dict[Domain, list[_Room]] = {}
+            for place in self.levels[0]:
+                members.setdefault(place.path[:depth], []).append(place)
+            self.levels.insert(0, [self._around(path, children) for path, children in members.items()])
 
-    def at(self, depth: int, parents: Sequence[Domain] | None = None) -> list[Domain]:
-        """Domains of a level, those below `parents` where given."""
-        found = [path for path in self.count if len(path) == depth]
-        return found if parents is None else [path for path in found if path[:-1] in parents]
+    def _around(self, path: Domain, children: Sequence[_Room]) -> _Room:
+        """A domain as its children add up; the leader is where it costs the fewest workers."""
+        workers = sum(child.workers for child in children)
+        lost = [child.workers - child.beside for child in children if child.leader >= self.leaders]
+        beside = workers - min(lost) if lost else 0
+        return _Room(path, workers, beside, max(child.leader for child in children), children=children)
 
-    def _holding(self, level: int, wanted: int) -> list[Domain]:
-        return [path for path in self.at(level) if self.count[path] >= wanted]
-
-    def choose(self, domains: Sequence[Domain], wanted: int) -> list[tuple[Domain, int]] | None:
-        """Domains that together hold all, with the pods of each; None where they do not."""
+    def _order(self, places: Iterable[_Room], leaders: int) -> list[_Room]:
         turn = 1 if self.profile == "least" else -1
-        order = sorted(domains, key=lambda path: (turn * self.count[path], path))
-        if self.profile == "least":
-            single = [path for path in order if self.count[path] >= wanted]
-            order = single[:1] or order
-        chosen: list[tuple[Domain, int]] = []
-        for position, path in enumerate(order):
-            rest = [other for other in order[position:] if self.count[other] >= wanted]
-            if rest and self.profile == "best":  # the last domain is the tightest that holds what is left
-                path = min(rest, key=lambda other: self.count[other])
-            taken = min(wanted, self.count[path])
-            if taken:
-                chosen.append((path, taken))
-                wanted -= taken
-            if not wanted:
+        return sorted(places, key=lambda place: (turn * place.most(leaders), place.path))
+
+    def run(self, level: int, workers: int, required: bool) -> list[_Room] | None:
+        """Nodes with what each gets; None where they do not fit."""
+        at = level or self.deepest
+        chosen = self._candidates(at, workers)
+        while chosen is None and level and not required and at > 1:
+            at -= 1
+            chosen = self._candidates(at, workers)
+        if chosen is None and required:
+            return None
+        chosen = chosen or self._order(self.levels[at], 0)
+        shared = self._share(chosen, workers)
+        for depth in range(at + 1, self.deepest + 1):
+            if shared is not None:
+                below = [child for place in shared for child in place.children]
+                assert depth == len(below[0].path)
+                shared = self._share(self._order(below, 0), workers)
+        return shared
+
+    def _candidates(self, level: int, workers: int) -> list[_Room] | None:
+        """The one domain of a level that is taken because it holds all."""
+        order = [p for p in self._order(self.levels[level], self.leaders) if p.holds(workers, self.leaders)]
+        return [self._tightest(order, workers, self.leaders)] if order else None
+
+    def _tightest(self, order: Sequence[_Room], workers: int, leaders: int) -> _Room:
+        """The first that holds all, of BestFit the one that does most tightly."""
+        holding = [place for place in order if place.holds(workers, leaders)]
+        return min(holding, key=lambda place: place.most(leaders)) if self.profile == "best" else holding[0]
+
+    def _share(self, order: Sequence[_Room], workers: int) -> list[_Room] | None:
+        """Share all out: each domain takes what it holds, the last one is the tightest that holds what is left.
+
+        The leader comes first, to the first domain where it costs no more workers than can be spared.
+        """
+        leaders = self.leaders
+        spare = sum(place.workers for place in order) - workers
+        led = [place for place in order if place.leader and place.workers - place.beside <= spare][:leaders]
+        order = [*led, *(place for place in order if place not in led)]
+        chosen: list[_Room] = []
+        for at, place in enumerate(order):
+            if place.holds(workers, leaders):
+                place = self._tightest(order[at:], workers, leaders)
+            place.workers, place.leader = min(workers, place.most(leaders)), min(leaders, place.leader)
+            chosen.append(place)
+            workers, leaders = workers - place.workers, leaders - place.leader
+            if not workers and not leaders:
                 return chosen
         return None
 
-    def run(self, level: int, wanted: int, required: bool) -> list[tuple[int, int]] | None:
-        """(node, pods) of all pods; None where they do not fit."""
-        if not level:  # hosts of the whole cluster
-            level, holding = self.deepest, self.at(self.deepest)
-        else:
-            holding = self._holding(level, wanted)
-            while level and not holding and not required:
-                level -= 1
-                holding = self._holding(level, wanted)
-        chosen = self.choose(holding, wanted)
-        if chosen is None:
-            return None
-        while level < self.deepest:
-            level += 1
-            chosen = self._below(chosen, level)
-        return [(self.nodes[path], pods) for path, pods in chosen]
 
-    def _below(self, chosen: Sequence[tuple[Domain, int]], level: int) -> list[tuple[Domain, int]]:
-        """Children of all that was chosen, taken together, each at most what its parent has."""
-        below: list[tuple[Domain, int]] = []
-        for parent, pods in chosen:
-            found = self.choose(self.at(level, [parent]), pods)
-            assert found is not None  # a domain holds what its children hold together
-            below += found
-        return below
+def _node(cluster: Cluster, gang: Gang, groups: Sequence[int], path: Domain, n: int, room: int) -> _Room:
+    """A node that takes at most `room` pods of the gang."""
+    workers = gang.pods[groups[-1]]
+    alone = min(room, cluster.most_pods(n, workers))
+    lead = gang.pods[groups[0]]
+    devices = cluster.devices(n, lead) if len(groups) > 1 and room else None
+    if devices is None:
+        return _Room(path, alone, alone, 0, n)
+    cluster.take(n, lead, devices)
+    beside = min(room - 1, cluster.most_pods(n, workers))
+    cluster.take(n, lead, devices, -1)
+    return _Room(path, alone, beside, 1, n)
 
 
-def _placing(profile: Profile, cluster: Cluster, gang: Gang, number: int) -> list[Pod] | None:
+def assign(profile: Profile, cluster: Cluster, gang: Gang, number: int) -> list[Pod] | None:
+    """Place the first pods of a gang: BestFit, LeastFreeCapacity (the smallest domains first) or MostFreeCapacity."""
     instance = cluster.instance
     required = instance.depth(gang.required)
     level = required or instance.depth(gang.preferred)
+    counts = dict(prefix(gang, number))
+    led = len(gang.pods) == len(counts) == 2 and gang.pods[0].count == 1
     pods: list[Pod] = []
     inside: Domain = ()
-    for k, count in prefix(gang, number):
-        where = _Assignment(cluster, gang, k, profile, inside, pods).run(level, count, bool(required))
+    for groups in [(0, 1)] if led else [(k,) for k in counts]:
+        assignment = _Assignment(cluster, gang, groups, profile, inside, pods)
+        where = assignment.run(level, counts[groups[-1]], bool(required))
+        seats = [(k, place.node) for place in where or () for k in (0,) * (led * place.leader)]
+        seats += [(groups[-1], place.node) for place in where or () for _ in range(place.workers)]
+        for k, n in seats:
+            devices = cluster.devices(n, gang.pods[k])
+            if devices is None:  # parts of devices were counted beside a leader on another device
+                where = None
+                break
+            cluster.take(n, gang.pods[k], devices)
+            pods.append(Pod(k, n, devices))
         if where is None:
             give_back(cluster, gang, pods)
             return None
-        for n, there in where:
-            for _ in range(there):
-                devices = cluster.devices(n, gang.pods[k])
-                assert devices is not None
-                cluster.take(n, gang.pods[k], devices)
-                pods.append(Pod(k, n, devices))
-        inside = instance.domain(where[0][0], required)
+        inside = instance.domain(where[0].node, required)
     return pods
-
-
-def _run(instance: GangPlacementInstance, profile: Profile, deadline: Deadline) -> HeuristicRun:
-    return run_rule(instance, Cluster(instance), partial(_placing, profile), deadline)
-
-
-def kueue_best_fit(instance: GangPlacementInstance, *, seed: int = 0, deadline: Deadline = NO_DEADLINE) -> HeuristicRun:
-    """BestFit: the largest domains first, the last one the tightest that holds what is left."""
-    del seed
-    return _run(instance, "best", deadline)
-
-
-def kueue_least_free(
-    instance: GangPlacementInstance, *, seed: int = 0, deadline: Deadline = NO_DEADLINE
-) -> HeuristicRun:
-    """LeastFreeCapacity: the tightest domain that holds all, else the smallest domains first."""
-    del seed
-    return _run(instance, "least", deadline)
-
-
-def kueue_most_free(
-    instance: GangPlacementInstance, *, seed: int = 0, deadline: Deadline = NO_DEADLINE
-) -> HeuristicRun:
-    """MostFreeCapacity: the largest domains first; the last one is not looked for."""
-    del seed
-    return _run(instance, "most", deadline)

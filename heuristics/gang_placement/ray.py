@@ -9,10 +9,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
-from schedgap.formulations.gang_placement.instance import Gang, GangPlacementInstance, Shape
-from schedgap.heuristics.common.run import HeuristicRun
-from schedgap.heuristics.gang_placement.cluster import Cluster, Place, Pod, domains, give_back, prefix, run_rule
-from schedgap.solvers.result import NO_DEADLINE, Deadline
+from schedgap.formulations.gang_placement.instance import Gang, Group, Shape
+from schedgap.heuristics.gang_placement.cluster import (
+    Cluster,
+    Place,
+    Pod,
+    all_in,
+    give_back,
+    in_first_domain,
+    one_by_one,
+)
 
 Strategy = Callable[[Cluster, Gang, int, Sequence[int]], "list[Pod] | None"]
 """Places the first pods of a gang on some of the nodes, the first of them where scores are equal."""
@@ -33,8 +39,9 @@ def _score(cluster: Cluster, shapes: Iterable[Shape], n: int) -> float:
 
 def _bundles(gang: Gang, number: int) -> list[int]:
     """Groups of the pods in the order in which Ray looks at them: by GPUs, then by all else, larger first."""
-    pods = [k for k, count in prefix(gang, number) for _ in range(count)]
-    return sorted(pods, key=lambda k: (gang.pods[k].gpu, sum(gang.pods[k].request.values())), reverse=True)
+    return sorted(
+        one_by_one(gang, number), key=lambda k: (gang.pods[k].gpu, sum(gang.pods[k].request.values())), reverse=True
+    )
 
 
 def _take_all(cluster: Cluster, gang: Gang, bundles: Sequence[int], n: int) -> list[Pod]:
@@ -83,23 +90,16 @@ def _pack(cluster: Cluster, gang: Gang, number: int, nodes: Sequence[int]) -> li
 def _spread(strict: bool) -> Strategy:
     def place(cluster: Cluster, gang: Gang, number: int, nodes: Sequence[int]) -> list[Pod] | None:
         """Each bundle on the best node without one; on any node where there is none, unless it is strict."""
-        pods: list[Pod] = []
-        for k in _bundles(gang, number):
-            group = gang.pods[k]
-            counts = {n: sum(pod.node == n for pod in pods) for n in nodes}
-            fitting = [n for n in nodes if cluster.devices(n, group) is not None]
-            fitting = [n for n in fitting if gang.per_node is None or counts[n] < gang.per_node]
-            fresh = [n for n in fitting if not counts[n]]
+        taken: set[int | None] = set()
+
+        def choose(cluster: Cluster, group: Group, fitting: Sequence[int]) -> int | None:
+            fresh = [n for n in fitting if n not in taken]
             usable = fresh if fresh or strict else fitting
-            if not usable:
-                give_back(cluster, gang, pods)
-                return None
-            n = max(usable, key=lambda n: _score(cluster, [group], n))
-            devices = cluster.devices(n, group)
-            assert devices is not None
-            cluster.take(n, group, devices)
-            pods.append(Pod(k, n, devices))
-        return pods
+            chosen = max(usable, key=lambda n: _score(cluster, [group], n), default=None)
+            taken.add(chosen)
+            return chosen
+
+        return all_in(cluster, gang, _bundles(gang, number), nodes, choose)
 
     return place
 
@@ -113,50 +113,20 @@ STRATEGIES: Mapping[str, Strategy] = {
 """By Ray's name."""
 
 
-def _inside(place: Strategy) -> Place:
+def inside(place: Strategy) -> Place:
     """Where a level is required, which Ray does not know: the first domain in which the rule places the gang."""
-
-    def inside(cluster: Cluster, gang: Gang, number: int) -> list[Pod] | None:
-        found = (place(cluster, gang, number, nodes) for nodes in domains(cluster.instance, gang.required))
-        return next((pods for pods in found if pods is not None), None)
-
-    return inside
+    return lambda cluster, gang, number: in_first_domain(
+        cluster, gang, lambda nodes: place(cluster, gang, number, nodes)
+    )
 
 
-def _packed(cluster: Cluster, gang: Gang, number: int) -> list[Pod] | None:
+def packed(cluster: Cluster, gang: Gang, number: int) -> list[Pod] | None:
     """STRICT_PACK where the gang has to be on one node, PACK otherwise."""
     if gang.required == "node":
-        return _strictly_packed(cluster, gang, number)
-    return _inside(_pack)(cluster, gang, number)
+        return strictly_packed(cluster, gang, number)
+    return inside(_pack)(cluster, gang, number)
 
 
-def _strictly_packed(cluster: Cluster, gang: Gang, number: int) -> list[Pod] | None:
+def strictly_packed(cluster: Cluster, gang: Gang, number: int) -> list[Pod] | None:
+    """STRICT_PACK for every gang: all pods on the one node with the largest share left."""
     return _strict_pack(cluster, gang, number, range(len(cluster.instance.nodes)))
-
-
-def ray_pack(instance: GangPlacementInstance, *, seed: int = 0, deadline: Deadline = NO_DEADLINE) -> HeuristicRun:
-    """PACK, and STRICT_PACK for gangs whose required level is the node."""
-    del seed
-    return run_rule(instance, Cluster(instance), _packed, deadline)
-
-
-def ray_strict_pack(
-    instance: GangPlacementInstance, *, seed: int = 0, deadline: Deadline = NO_DEADLINE
-) -> HeuristicRun:
-    """STRICT_PACK for every gang: all pods on one node, the one with the largest share left."""
-    del seed
-    return run_rule(instance, Cluster(instance), _strictly_packed, deadline)
-
-
-def ray_spread(instance: GangPlacementInstance, *, seed: int = 0, deadline: Deadline = NO_DEADLINE) -> HeuristicRun:
-    """SPREAD: each pod on the best node without one of the gang, on any where there is none."""
-    del seed
-    return run_rule(instance, Cluster(instance), _inside(STRATEGIES["SPREAD"]), deadline)
-
-
-def ray_strict_spread(
-    instance: GangPlacementInstance, *, seed: int = 0, deadline: Deadline = NO_DEADLINE
-) -> HeuristicRun:
-    """STRICT_SPREAD: each pod on a node of its own, the best that is left."""
-    del seed
-    return run_rule(instance, Cluster(instance), _inside(STRATEGIES["STRICT_SPREAD"]), deadline)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Annotated
 
 import numpy as np
@@ -12,9 +13,18 @@ from pydantic import Field
 from schedgap.formulations.gang_placement.instance import WHOLE, Gang, GangPlacementInstance, Group, Shape
 from schedgap.formulations.gang_placement.scale import shares
 from schedgap.heuristics.common.run import HeuristicRun
-from schedgap.heuristics.gang_placement.cluster import Cluster, Pod, all_in, by_domain, pod_by_pod, run_rule
-from schedgap.heuristics.gang_placement.kueue import kueue_best_fit, kueue_least_free, kueue_most_free
-from schedgap.heuristics.gang_placement.ray import ray_pack, ray_spread, ray_strict_pack, ray_strict_spread
+from schedgap.heuristics.gang_placement.cluster import (
+    Cluster,
+    Pod,
+    all_in,
+    by_domain,
+    one_by_one,
+    pod_by_pod,
+    rule,
+    run_rule,
+)
+from schedgap.heuristics.gang_placement.kueue import assign
+from schedgap.heuristics.gang_placement.ray import STRATEGIES, inside, packed, strictly_packed
 from schedgap.heuristics.gang_placement.stream import BEST_FIT, FGD, place_stream, streams
 from schedgap.solvers.result import NO_DEADLINE, Deadline
 
@@ -39,6 +49,9 @@ class _Allocated:
     """The mean share of a node's resources that is taken once the pod is there, as kube-scheduler scores it.
 
     What a node has is what is free and what runs there; the resources that count are those that the pod asks for.
+    Source: Kubernetes documentation, "Resource Bin Packing" and scoring strategies of NodeResourcesFit (v1.31); without
+    rounding to whole scores. Gangs all or nothing, as its coscheduling plugin does. KAI-Scheduler's bin packing orders
+    nodes as MostAllocated does, by GPUs.
     """
 
     def __init__(self, instance: GangPlacementInstance, sign: int) -> None:
@@ -61,31 +74,6 @@ class _Allocated:
         return self.sign * sum(taken) / max(1, len(taken))
 
 
-def kube_least_allocated(
-    instance: GangPlacementInstance, *, seed: int = 0, deadline: Deadline = NO_DEADLINE
-) -> HeuristicRun:
-    """kube-scheduler's NodeResourcesFit with LeastAllocated: the node with the most left after the pod.
-
-    Source: Kubernetes documentation, "Resource Bin Packing" and scoring strategies of NodeResourcesFit (v1.31); without
-    rounding to whole scores. Gangs all or nothing, as its coscheduling plugin does.
-    """
-    del seed
-    choose = _best(_Allocated(instance, -1))
-    return run_rule(instance, Cluster(instance), pod_by_pod(choose), deadline)
-
-
-def kube_most_allocated(
-    instance: GangPlacementInstance, *, seed: int = 0, deadline: Deadline = NO_DEADLINE
-) -> HeuristicRun:
-    """kube-scheduler's NodeResourcesFit with MostAllocated: the node with the least left after the pod.
-
-    Source: as `kube-least-allocated`. KAI-Scheduler's bin packing orders nodes in the same way, by GPUs.
-    """
-    del seed
-    choose = _best(_Allocated(instance, 1))
-    return run_rule(instance, Cluster(instance), pod_by_pod(choose), deadline)
-
-
 class _Normed:
     """What is left of processors and GPUs, and what a pod asks for, each over the most that a node has."""
 
@@ -103,6 +91,7 @@ class _Normed:
         return math.floor(100 * (1 - spare))
 
     def dot(self, cluster: Cluster, group: Group, n: int) -> float:
+        """Less where the node's vector of what is left is less like the pod's: the baseline DotProd, after Tetris."""
         cpu, gpu = self.left(cluster, n)
         return -(cpu * group.request.get("cpu", 0) / self.cpu**2 + gpu * group.gpu / self.gpu**2)
 
@@ -116,22 +105,10 @@ def best_fit(instance: GangPlacementInstance, *, seed: int = 0, deadline: Deadli
     del seed
     if streams(instance):
         return HeuristicRun(place_stream(instance, BEST_FIT))
-    normed = _Normed(instance)
-    choose = _best(normed.tight)
-    return run_rule(instance, Cluster(instance), pod_by_pod(choose), deadline)
+    return run_rule(instance, Cluster(instance), pod_by_pod(_best(_Normed(instance).tight)), deadline)
 
 
-def dot_product(instance: GangPlacementInstance, *, seed: int = 0, deadline: Deadline = NO_DEADLINE) -> HeuristicRun:
-    """The node whose vector of what is left has the least product with what the pod asks for.
-
-    Source: the baseline DotProd of Weng et al., USENIX ATC 2023, after Tetris (Grandl et al., SIGCOMM 2014).
-    """
-    del seed
-    choose = _best(_Normed(instance).dot)
-    return run_rule(instance, Cluster(instance), pod_by_pod(choose), deadline)
-
-
-def kai_two_level(instance: GangPlacementInstance, *, seed: int = 0, deadline: Deadline = NO_DEADLINE) -> HeuristicRun:
+def _two_levels(cluster: Cluster, gang: Gang, number: int) -> list[Pod] | None:
     """KAI-Scheduler's topology: from the preferred level up to the required one, the first that has room for all.
 
     A domain's room is counted with pods as large as the gang's largest. At the preferred level the first domain by name
@@ -140,11 +117,6 @@ def kai_two_level(instance: GangPlacementInstance, *, seed: int = 0, deadline: D
 
     Source: KAI-Scheduler, pkg/scheduler/plugins/topology/job_filtering.go (2025); its maps have no order, ours names.
     """
-    del seed
-    return run_rule(instance, Cluster(instance), _two_levels, deadline)
-
-
-def _two_levels(cluster: Cluster, gang: Gang, number: int) -> list[Pod] | None:
     instance = cluster.instance
     required, preferred = instance.depth(gang.required), instance.depth(gang.preferred)
     everywhere = range(len(instance.nodes))
@@ -162,7 +134,7 @@ def _two_levels(cluster: Cluster, gang: Gang, number: int) -> list[Pod] | None:
     if depth < preferred:
         subsets = [_children(cluster, rooms, depth, nodes, number) for _, nodes in sorted(holding.items())]
         nodes = [n for child in min(subsets, key=len) for n in child]
-    return all_in(cluster, gang, number, nodes, _best(lambda cluster, _, n: -cluster.gpus(n)))
+    return all_in(cluster, gang, one_by_one(gang, number), nodes, _best(lambda cluster, _, n: -cluster.gpus(n)))
 
 
 def _largest(cluster: Cluster, gang: Gang, n: int) -> int:
@@ -244,19 +216,19 @@ def fgd(instance: GangPlacementInstance, *, seed: int = 0, deadline: Deadline = 
 
 
 RULES: Mapping[str, Callable[..., HeuristicRun]] = {
-    "kueue-best-fit": kueue_best_fit,
-    "kueue-least-free": kueue_least_free,
-    "kueue-most-free": kueue_most_free,
-    "kube-most-allocated": kube_most_allocated,
-    "kube-least-allocated": kube_least_allocated,
-    "ray-pack": ray_pack,
-    "ray-strict-pack": ray_strict_pack,
-    "ray-spread": ray_spread,
-    "ray-strict-spread": ray_strict_spread,
+    "kueue-best-fit": rule(lambda _: partial(assign, "best")),
+    "kueue-least-free": rule(lambda _: partial(assign, "least")),
+    "kueue-most-free": rule(lambda _: partial(assign, "most")),
+    "kube-most-allocated": rule(lambda instance: pod_by_pod(_best(_Allocated(instance, 1)))),
+    "kube-least-allocated": rule(lambda instance: pod_by_pod(_best(_Allocated(instance, -1)))),
+    "ray-pack": rule(lambda _: packed),
+    "ray-strict-pack": rule(lambda _: strictly_packed),
+    "ray-spread": rule(lambda _: inside(STRATEGIES["SPREAD"])),
+    "ray-strict-spread": rule(lambda _: inside(STRATEGIES["STRICT_SPREAD"])),
     "fgd": fgd,
     "best-fit": best_fit,
-    "dot-product": dot_product,
-    "kai-two-level": kai_two_level,
+    "dot-product": rule(lambda instance: pod_by_pod(_best(_Normed(instance).dot))),
+    "kai-two-level": rule(lambda _: _two_levels),
     "random-fit": random_fit,
     "first-fit": first_fit,
 }

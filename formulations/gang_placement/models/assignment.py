@@ -7,7 +7,7 @@ as one number (:mod:`~schedgap.formulations.gang_placement.scale`), where floats
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from fractions import Fraction
 from typing import NamedTuple
 
@@ -20,7 +20,7 @@ from schedgap.formulations.common.numbers import MAXIMISE, exact
 from schedgap.formulations.gang_placement.instance import WHOLE, Domain, Gang, GangPlacementInstance, Running, Shape
 from schedgap.formulations.gang_placement.models.fragments import Fragments, Sums
 from schedgap.formulations.gang_placement.models.point import extract, point
-from schedgap.formulations.gang_placement.scale import Component, capacities, components, held_by, shares
+from schedgap.formulations.gang_placement.scale import Component, capacities, components, most_pods, shares
 
 LARGEST_WHOLE = 2**53
 """Below it every whole number is a float."""
@@ -63,6 +63,8 @@ ROWS = {
     "fits": RowFamily("objective", "devices and resources that are left >= what the shape asks for, fits[s,n] times"),
     "lost": RowFamily("objective", "lost >= what is free of the device - device useful"),
     "held": RowFamily("", "a component that was solved before is as good as then"),
+    "nested": RowFamily("", "domain[g,L,D] <= domain of the next wider level around it", tightening=True),
+    "enough": RowFamily("", "pods of g in D <= what so many of its largest parts hold", tightening=True),
     "equal_gangs": RowFamily("", "of equal gangs the first are placed", tightening=True),
     "equal_devices": RowFamily("", "of equal devices the first are used most", tightening=True),
 }
@@ -192,22 +194,9 @@ class _ModelBuilder:
                 yield Item("moved", (pod.id,), pod.shape, self._hosts(pod.shape, 1))
 
     def _hosts(self, shape: Shape, most: int) -> dict[int, int]:
-        """Nodes with the labels and the model, with how many pods of the shape alone they hold, at most `most`."""
-        found = {
-            n: min(most, self._room(shape, n))
-            for n, node in enumerate(self.instance.nodes)
-            if shape.selector.takes(node)
-        }
+        """Nodes with how many pods of the shape alone they hold, at most `most`."""
+        found = {n: min(most, most_pods(self.instance, shape, n)) for n in range(len(self.instance.nodes))}
         return {n: pods for n, pods in found.items() if pods}
-
-    def _room(self, shape: Shape, n: int) -> int:
-        """Pods of the shape that the node's devices and resources hold, with all that may leave it gone."""
-        free = self.instance.nodes[n].free
-        room = [held_by(self.capacity[n], shape)]
-        for resource, amount in shape.request.items():
-            leaving = sum(pod.request.get(resource, 0) for pod in self.leaving[n])
-            room += [(free.get(resource, 0) + leaving) // amount] if amount else []
-        return min(room)
 
     def _item(self, item: Item) -> None:
         """Variables of one item, and rows (2) of its parts."""
@@ -281,8 +270,12 @@ class _ModelBuilder:
             depths.add(self.instance.depth(gang.preferred))
         if "domains" in self.kinds:
             depths |= set(range(1, len(self.instance.levels) + 2))
+        above, around = 0, {(): placed}
         for depth in sorted(depths - {0}):
             used = self._domains(gang, depth)
+            if self.tighten:
+                self._nested(gang, depth, above, around)
+            above, around = depth, used
             every: list[Term] = [(variable, 1.0) for variable in used.values()]
             name = (*self.instance.levels, "node")[depth - 1]
             if depth == self.instance.depth(gang.required):
@@ -292,11 +285,15 @@ class _ModelBuilder:
                 terms = [*every, (placed, -1.0), (split, -float(len(used) - 1))]
                 self.layout.row("split", (gang.id,), terms, "<=", 0)
 
+    def _rooms(self, gang: Gang) -> list[dict[int, int]]:
+        """For each group the most pods on each node."""
+        return [item.nodes for item in self.items if item.family == "pods" and item.key[0] == gang.id]
+
     def _domains(self, gang: Gang, depth: int) -> dict[Domain, pulp.LpVariable]:
         """The variables of a level, each at least 1 where pods lie in the domain."""
         members: dict[Domain, list[int]] = defaultdict(list)
-        rooms = {item.key[1]: item.nodes for item in self.items if item.family == "pods" and item.key[0] == gang.id}
-        for n in sorted({n for room in rooms.values() for n in room}):
+        rooms = self._rooms(gang)
+        for n in sorted({n for room in rooms for n in room}):
             members[self.instance.domain(n, depth)].append(n)
         name = (*self.instance.levels, "node")[depth - 1]
         used: dict[Domain, pulp.LpVariable] = {}
@@ -310,6 +307,28 @@ class _ModelBuilder:
                     self.layout.row("inside", key, [*there, (used[domain], -float(most))], "<=", 0)
         self.by_domain[gang.id, depth] = used
         return used
+
+    def _nested(self, gang: Gang, depth: int, above: int, around: Mapping[Domain, pulp.LpVariable]) -> None:
+        """A domain is used only where the one around it is, and as many as their largest need for the pods."""
+        level = (*self.instance.levels, "node")[depth - 1]
+        inside: dict[Domain, list[tuple[Domain, pulp.LpVariable]]] = defaultdict(list)
+        for domain, used in self.by_domain[gang.id, depth].items():
+            inside[domain[:above]].append((domain, used))
+            key = (gang.id, level, "/".join(domain))
+            self.layout.row("nested", key, [(used, 1.0), (around[domain[:above]], -1.0)], "<=", 0)
+        for k, group in enumerate(gang.pods):
+            rooms: dict[Domain, int] = defaultdict(int)
+            for n, room in self._rooms(gang)[k].items():
+                rooms[self.instance.domain(n, depth)] += room
+            for outer, members in inside.items():
+                nodes = [n for n in self._rooms(gang)[k] if self.instance.domain(n, above) == outer]
+                sizes = sorted((min(rooms[domain], group.count) for domain, _ in members), reverse=True)
+                for at, size in enumerate(sizes):  # the line through what the `at` largest hold and one more
+                    before = sum(sizes[:at])
+                    if before < group.count and size not in sizes[:at]:
+                        terms = [(used, -float(size)) for _, used in members]
+                        terms += [*self._of(gang, k, nodes), (around[outer], float(size * at - before))]
+                        self.layout.row("enough", (gang.id, k, level, "/".join(outer), at), terms, "<=", 0)
 
     # -- rows of nodes -------------------------------------------------------------------------------------------
 
@@ -389,18 +408,13 @@ class _ModelBuilder:
 
     # -- rows of queues ------------------------------------------------------------------------------------------
 
-    def _use(self, queue: str, resource: str) -> list[Term]:
-        found: list[Term] = []
-        for gang in self.instance.gangs:
-            for k, group in enumerate(gang.pods if gang.queue == queue else ()):
-                amount = group.gpu if resource == "gpu" else group.request.get(resource, 0)
-                if amount:
-                    found += [(variable, float(amount)) for variable, _ in self._of(gang, k)]
-        return found
-
     def _queues(self) -> None:
         for limit in self.instance.limits():
-            terms = [term for queue in limit.queues for term in self._use(queue, limit.resource)]
+            terms: list[Term] = []
+            for gang in self.instance.gangs:
+                for k, group in enumerate(gang.pods if gang.queue in limit.queues else ()):
+                    amount = float(group.amount(limit.resource))
+                    terms += [(variable, amount) for variable, _ in self._of(gang, k) if amount]
             family, who = ("queue", limit.queues[0]) if limit.cohort is None else ("cohort", limit.cohort)
             if terms:
                 self.layout.row(family, (who, limit.resource), terms, "<=", limit.most)

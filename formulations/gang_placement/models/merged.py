@@ -8,7 +8,7 @@ whose sizes divide each other do.
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
@@ -19,8 +19,8 @@ import pulp
 from schedgap.formulations.common.declarative import DeclarativeModel
 from schedgap.formulations.common.layout import Layout, RowFamily, Term, VariableFamily
 from schedgap.formulations.common.numbers import MAXIMISE, exact
-from schedgap.formulations.gang_placement.instance import WHOLE, Domain, Gang, GangPlacementInstance, Group, Shape
-from schedgap.formulations.gang_placement.scale import Component, capacities, components, held_by
+from schedgap.formulations.gang_placement.instance import WHOLE, Domain, Gang, GangPlacementInstance, Shape
+from schedgap.formulations.gang_placement.scale import Component, capacities, components, most_pods, resources
 
 KINDS = ("weight", "pods", "split")
 """Components that it knows."""
@@ -66,28 +66,15 @@ class Classes:
     def __post_init__(self) -> None:
         found: dict[object, list[int]] = {}
         self.capacity = capacities(self.instance)
-        self.leaving: dict[int, Counter[str]] = defaultdict(Counter)
-        for pod in self.instance.may_leave:
-            self.leaving[self.instance.node_index[pod.node]].update(pod.request)
         for n, node in enumerate(self.instance.nodes):
-            free = tuple(sorted((name, self.free(n, name)) for name in {*node.free, *self.leaving[n]}))
+            free = tuple(sorted(resources(self.instance)[n].items()))
             key = (node.domain, tuple(sorted(self.capacity[n])), node.gpu_model, node.labels, free)
             found.setdefault(key, []).append(n)
         self.nodes = list(found.values())
         for gang in self.instance.gangs:
             for group in gang.pods:
-                self.kinds.setdefault(shape_of(group), len(self.kinds))
-        self.room = [[self._room(shape, nodes[0]) for nodes in self.nodes] for shape in self.kinds]
-
-    def free(self, n: int, resource: str) -> int:
-        """Of a resource of a node, with what may leave gone."""
-        return self.instance.nodes[n].free.get(resource, 0) + self.leaving[n][resource]
-
-    def _room(self, shape: Shape, n: int) -> int:
-        if not shape.selector.takes(self.instance.nodes[n]):
-            return 0
-        asked = [self.free(n, name) // amount for name, amount in shape.request.items() if amount]
-        return min([held_by(self.capacity[n], shape), *asked])
+                self.kinds.setdefault(group.shape, len(self.kinds))
+        self.room = [[most_pods(self.instance, shape, nodes[0]) for nodes in self.nodes] for shape in self.kinds]
 
     def entirely(self, c: int) -> int:
         """Devices of one node of the class that are entirely free."""
@@ -124,16 +111,11 @@ class Classes:
         for group in gang.pods:
             asked = min(left, group.count)
             left -= asked
-            room = self.room[self.kinds[shape_of(group)]]
+            room = self.room[self.kinds[group.shape]]
             each = gang.per_node or asked
             if sum((nodes or len(self.nodes[c])) * min(room[c], each) for c in classes) < asked:
                 return False
         return True
-
-
-def shape_of(group: Group) -> Shape:
-    """A group without its count."""
-    return Shape(gpu=group.gpu, request=group.request, selector=group.selector)
 
 
 @dataclass
@@ -210,7 +192,7 @@ class Merged:
         for (g, m, k), (variable, count) in self.pods.items():
             mode = self.modes[g][m]
             if mode.node is None:
-                kind = self.classes.kinds[shape_of(self.instance.gangs[g].pods[k])]
+                kind = self.classes.kinds[self.instance.gangs[g].pods[k].shape]
                 for depth in range(len(mode.domain) + 1):
                     wanted[kind, mode.domain[:depth]].append((variable, -count))
         for j, rooms in enumerate(self.classes.room):
@@ -259,7 +241,7 @@ class Merged:
         names = {name for _, pods in items for shape, _ in pods for name, amount in shape.request.items() if amount}
         for name in sorted(names):
             asked = [(v, a * sum(shape.request.get(name, 0) * n for shape, n in pods)) for (v, a), pods in items]
-            free = many * self.classes.free(self.classes.nodes[c][0], name)
+            free = many * resources(self.instance)[self.classes.nodes[c][0]][name]
             self.rows[self._row("resource", c, name, [(v, a) for v, a in asked if a], free)] = (c, name)
 
     def _value(self, shape: Shape) -> float:
@@ -276,7 +258,7 @@ class Merged:
             terms: list[Term] = []
             for (g, _, k), (variable, count) in self.pods.items():
                 group = self.instance.gangs[g].pods[k]
-                amount = group.gpu if limit.resource == "gpu" else group.request.get(limit.resource, 0)
+                amount = group.amount(limit.resource)
                 if self.instance.gangs[g].queue in limit.queues and amount:
                     terms.append((variable, count * amount))
             key = (limit.queues[0],) if limit.cohort is None else ("cohort", limit.cohort)

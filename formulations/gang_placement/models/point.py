@@ -11,7 +11,7 @@ import pulp
 from schedgap.formulations.common.instance import Solution
 from schedgap.formulations.common.layout import Key, Layout
 from schedgap.formulations.gang_placement.instance import WHOLE, GangPlacementInstance, GangPlacementSolution, Shape
-from schedgap.formulations.gang_placement.scale import capacities
+from schedgap.formulations.gang_placement.scale import capacities, resources
 
 Value = Callable[[pulp.LpVariable], float]
 
@@ -141,36 +141,26 @@ def _measure(instance: GangPlacementInstance, layout: Layout, found: dict[str, C
     if "fits" not in layout.variables:
         return
     leaves = {*found["ended"], *(str(key[0]) for key in found["moved"] if isinstance(key, tuple))}
-    may_leave = instance.may_leave
     for n, node in enumerate(instance.nodes):
         left = list(capacities(instance)[n])
-        resources = dict(node.free)
-        for pod in may_leave:
-            if pod.node == node.id:
-                _stays_or_leaves(left, resources, pod.devices, pod.request, stays=pod.id not in leaves)
+        free = Counter(resources(instance)[n])
+        for pod in instance.may_leave:
+            if pod.node == node.id and pod.id not in leaves:
+                free.subtract(pod.request)
+                for device, part in pod.devices.items():
+                    left[int(device)] -= part
         left = [part - found["used"][node.id, d] for d, part in enumerate(left)]
         for key, count in [*found["pods"].items(), *found["moved"].items()]:
             if isinstance(key, tuple) and key[-1] == node.id:
-                for resource, amount in _request(instance, key).items():
-                    resources[resource] = resources.get(resource, 0) - amount * count
+                free.subtract({name: amount * count for name, amount in _request(instance, key).items()})
         for s, (shape, _) in enumerate(instance.weighted_shapes):
             useful = [part >= min(shape.gpu, WHOLE) for part in left]
             enough = sum(useful) >= max(1, shape.devices)
-            enough &= all(resources.get(resource, 0) >= amount for resource, amount in shape.request.items())
+            enough &= all(free[resource] >= amount for resource, amount in shape.request.items())
             found["fits"][s, node.id] = int(enough)
             for d, part in enumerate(left):
                 found["useful"][s, node.id, d] = int(enough and useful[d])
                 found["lost"][s, node.id, d] = 0 if enough and useful[d] else part
-
-
-def _stays_or_leaves(
-    left: list[int], resources: dict[str, int], devices: Mapping[str, int], request: Mapping[str, int], *, stays: bool
-) -> None:
-    """The capacity has what may be freed already, the resources have not."""
-    for device, part in devices.items():
-        left[int(device)] -= part if stays else 0
-    for resource, amount in request.items():
-        resources[resource] = resources.get(resource, 0) + (0 if stays else amount)
 
 
 def _request(instance: GangPlacementInstance, key: tuple[str | int, ...]) -> Mapping[str, int]:

@@ -1,9 +1,11 @@
-"""The certified bound of gang-placement at any size: what each priority could place at most, by prices."""
+"""The certified bound of gang-placement at any size, by prices of what nodes hold, and how far a score is from one."""
 
 from __future__ import annotations
 
 from schedgap.formulations.common.instance import once_per_instance
+from schedgap.formulations.common.numbers import MAXIMISE, MINIMISE, ratio
 from schedgap.formulations.gang_placement.instance import GangPlacementInstance
+from schedgap.formulations.gang_placement.scale import components, decode
 from schedgap.solvers.certificates.checker import model_of
 from schedgap.solvers.certificates.make import plain
 from schedgap.solvers.exact.gang_placement.merged import node_prices
@@ -28,3 +30,14 @@ def upper_bound(instance: GangPlacementInstance) -> int:
     assert model.price is not None
     found = [model.price(leaf, {}) for leaf in node_prices(instance)]
     return min(int(-value) for value in found if value is not None)
+
+
+def ratio_of(instance: GangPlacementInstance, number: float | None, reference: float | None) -> float | None:
+    """How many times worse a number is than a better one, in the first component that differs; 1 where none does."""
+    if number is None or reference is None:
+        return None
+    pairs = zip(components(instance), decode(instance, int(number)), decode(instance, int(reference)), strict=True)
+    for entry, value, other in pairs:
+        if value != other:
+            return ratio(float(value), float(other), MAXIMISE if entry.maximise else MINIMISE)
+    return 1.0

@@ -12,7 +12,7 @@ from scipy import sparse
 
 from schedgap.formulations.common.instance import Json, Solution, once_per_instance
 from schedgap.formulations.gang_placement.instance import WHOLE, GangPlacementInstance, Shape
-from schedgap.formulations.gang_placement.models.merged import Merged, Mode, chosen, shape_of
+from schedgap.formulations.gang_placement.models.merged import Merged, Mode, chosen
 from schedgap.formulations.gang_placement.scale import capacities, components
 from schedgap.solvers.certificates.linear import GRID
 from schedgap.solvers.engines import engine
@@ -126,7 +126,7 @@ class _Seats:
         pods: list[dict[str, object]] = []
         there: Counter[int] = Counter()
         for k, count in enumerate(counts):
-            j = self.classes.kinds[shape_of(gang.pods[k])]
+            j = self.classes.kinds[gang.pods[k].shape]
             while count:
                 n = self._best(j, mode, count, there, gang.per_node)
                 if n is None:
@@ -159,7 +159,7 @@ class _Seats:
 
     def _back(self, g: int, pods: Sequence[dict[str, object]]) -> None:
         for pod in pods:
-            j = self.classes.kinds[shape_of(self.instance.gangs[g].pods[int(str(pod["group"]))])]
+            j = self.classes.kinds[self.instance.gangs[g].pods[int(str(pod["group"]))].shape]
             n = self.instance.node_index[str(pod["node"])]
             self.slots[j][n] += 1
             own = pod["devices"]
