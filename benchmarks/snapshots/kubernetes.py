@@ -33,6 +33,31 @@ FACTORS = {"": Fraction(1), "m": Fraction(1, 1000), "u": Fraction(1, 10**6), "n"
 FACTORS |= {letter: Fraction(1000) ** (n + 1) for n, letter in enumerate(("k", "M", "G", "T", "P", "E"))}
 FACTORS |= {f"{letter}i": Fraction(1024) ** (n + 1) for n, letter in enumerate("KMGTPE")}
 _QUANTITY = re.compile(r"([+-]?(?:\d+\.?\d*|\.\d+))(?:[eE]([+-]?\d{1,3})|([a-zA-Z]{0,2}))")
+_RESOURCES = {"requests": dict, "limits": dict}
+_TERM = {"matchExpressions": [{"values": [str]}], "matchFields": [{"values": [str]}]}
+_AFFINITY = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [_TERM]}}
+_TEXTS = {"name": str, "namespace": str}
+READ = ("Node", "Pod", "PodGroup", "Topology")
+FORM = {
+    "metadata": {
+        "name": str,
+        "namespace": str,
+        "labels": dict,
+        "annotations": dict,
+        "ownerReferences": [{"kind": str}],
+    },
+    "spec": {
+        **{"nodeName": str, "priority": int, "nodeSelector": dict, "overhead": dict},
+        **{name: [{"resources": _RESOURCES}] for name in ("containers", "initContainers")},
+        **{"taints": [{}], "tolerations": [{}], "levels": [{"nodeLabel": str}]},
+        "affinity": {
+            "nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [_TERM]}}
+        },
+    },
+    "status": {"conditions": [{}], "allocatable": dict, "capacity": dict},
+}
+"""What is read of nodes, pods and their groups, with the type of each part that is there."""
+_TYPES = {dict: "an object", list: "a list", str: "a text", int: "a whole number"}
 MOVE, END = 1, 10
 """Prices per pod of moving what runs and of ending it, where a controller would start it again."""
 
@@ -84,7 +109,9 @@ class Kubernetes:
             place = f"{source}: items[{position}]"
             if not isinstance(item, Mapping) or not isinstance(item.get("kind"), str):
                 raise InputError(f"{place}.kind: is missing")
-            self._named(item, place)
+            _formed(item, FORM if item["kind"] in READ else {"metadata": FORM["metadata"]}, place)
+            if not (item.get("metadata") or {}).get("name"):
+                raise InputError(f"{place}.metadata.name: is missing")
             kinds[item["kind"]].append((place, item))
         self.nodes = kinds.pop("Node", [])
         self.pods = [(place, pod) for place, pod in kinds.pop("Pod", []) if self._lives(pod)]
@@ -94,18 +121,6 @@ class Kubernetes:
             self.unread[f"objects of kind {kind}"] += len(found)
         if not self.nodes:
             raise InputError(f"{source}: items: there is no node: kubectl get nodes,pods -A -o json lists both")
-
-    def _named(self, item: Mapping[str, Json], place: str) -> None:
-        """Every part that is read has the form that it should have."""
-        meta = item.get("metadata")
-        if not isinstance(meta, Mapping) or not isinstance(meta.get("name"), str):
-            raise InputError(f"{place}.metadata.name: is missing")
-        for part in ("labels", "annotations"):
-            if not isinstance(meta.get(part) or {}, Mapping):
-                raise InputError(f"{place}.metadata.{part}: must be an object")
-        for part in ("spec", "status"):
-            if not isinstance(item.get(part) or {}, Mapping):
-                raise InputError(f"{place}.{part}: must be an object")
 
     def _lives(self, pod: Mapping[str, Json]) -> bool:
         over = (pod.get("status") or {}).get("phase") in ("Succeeded", "Failed")
@@ -131,10 +146,10 @@ class Kubernetes:
         """What a pod asks for, in whole units: the sum of its containers, or its largest init container."""
         spec = pod.get("spec") or {}
         total: dict[str, Fraction] = defaultdict(Fraction)
-        for at, container in enumerate(_listed(spec, "containers", place)):
+        for at, container in enumerate(spec.get("containers") or []):
             for name, amount in self._requests(container, f"{place}.spec.containers[{at}]").items():
                 total[name] += amount
-        for at, container in enumerate(_listed(spec, "initContainers", place)):
+        for at, container in enumerate(spec.get("initContainers") or []):
             asked = self._requests(container, f"{place}.spec.initContainers[{at}]")
             always = container.get("restartPolicy") == "Always"
             for name, amount in asked.items():
@@ -218,11 +233,18 @@ class Kubernetes:
         return [name for name in found if name != HOST]
 
 
-def _listed(spec: Mapping[str, Json], name: str, place: str) -> list[Json]:
-    found = spec.get(name) or []
-    if not isinstance(found, list) or not all(isinstance(one, Mapping) for one in found):
-        raise InputError(f"{place}.spec.{name}: must be a list of objects")
-    return found
+def _formed(value: Json, form: object, place: str) -> None:
+    """Refuse a part that has another type than that which is read; what is absent or null is read as such."""
+    kind = form if isinstance(form, type) else type(form)
+    if not isinstance(value, kind) or isinstance(value, bool):
+        raise InputError(f"{place}: must be {_TYPES[kind]}, got {str(value)[:40]!r}")
+    if isinstance(form, list):
+        for at, inner in enumerate(value):
+            _formed(inner, form[0], f"{place}[{at}]")
+    elif isinstance(form, dict):
+        for name, part in form.items():
+            if value.get(name) is not None:
+                _formed(value[name], part, f"{place}.{name}")
 
 
 def _expressed(labels: Mapping[str, str], one: Mapping[str, Json]) -> bool:

@@ -12,7 +12,8 @@ from schedgap.benchmarks.snapshots.kubernetes import END, HOST, MODEL, MOVE, TOP
 from schedgap.benchmarks.snapshots.listings import LISTINGS, Draft, told
 from schedgap.formulations.common.errors import InputError
 from schedgap.formulations.common.instance import Json, Solution, read_json
-from schedgap.formulations.gang_placement.instance import WHOLE, GangPlacementInstance, GangPlacementSolution
+from schedgap.formulations.gang_placement.check import check
+from schedgap.formulations.gang_placement.instance import NODE, WHOLE, GangPlacementInstance, GangPlacementSolution
 
 DECISION = "reference_decision"
 """The key of a snapshot of our own: what the scheduler decided, a solution."""
@@ -59,10 +60,45 @@ def read_snapshot(
             raise InputError(f"{nodes}: a snapshot of our own has its nodes in itself")
         decision = data.get(DECISION, {"placement": {}})
         instance = GangPlacementInstance.parse(data, source)
-        GangPlacementSolution.parse(decision, f"{source}: {DECISION}")
-        return Snapshot(instance, dict(decision), {}, "own")
+        check(instance, GangPlacementSolution.parse(decision, f"{source}: {DECISION}"))  # names what is not there
+        return Snapshot(instance, dict(decision), {}, "own") if names else _numbered(instance, decision)
     items = _items(data, source) + ([] if nodes is None else _items(read_json(nodes), str(nodes)))
     return _Cluster(Kubernetes(items, source, gang_label), names).snapshot()
+
+
+KINDS = {"node": "node", "queue": "queue", "cohort": "cohort", "required": "level", "preferred": "level"}
+"""Keys of nodes, queues, gangs and what runs whose values are names, with what they are names of."""
+
+
+def _numbered(instance: GangPlacementInstance, decision: Solution) -> Snapshot:
+    """The same with numbers for names; those of GPU models and resources stay."""
+    given: dict[str, dict[str, str]] = defaultdict(dict)
+
+    def number(kind: str, name: str) -> str:
+        return name if (kind, name) == ("level", NODE) else given[kind].setdefault(name, f"{kind}-{len(given[kind])}")
+
+    def labels(part: dict[str, Any]) -> None:
+        part["labels"] = {number("label", key): number("value", value) for key, value in part["labels"].items()}
+
+    def seat(there: Mapping[str, Any]) -> dict[str, Any]:
+        return {**there, "node": number("node", there["node"])}
+
+    data = instance.to_dict() | {"name": "snapshot"}
+    data["levels"] = [number("level", level) for level in data["levels"]]
+    for kind in ("node", "queue", "gang", "running"):
+        for part in data["running" if kind == "running" else f"{kind}s"]:
+            part["id"] = number(kind, part["id"])
+            part |= {key: number(of, part[key]) for key, of in KINDS.items() if part.get(key) is not None}
+            part |= {"domain": [number("domain", label) for label in part["domain"]]} if kind == "node" else {}
+    pods = [group for gang in data["gangs"] for group in gang["pods"]]
+    for part in [*data["nodes"], *(one["selector"] for one in [*pods, *data["running"], *(data.get("shapes") or ())])]:
+        labels(part)
+    made = {
+        "placement": {number("gang", g): [seat(pod) for pod in pods] for g, pods in decision["placement"].items()},
+        "preempted": [number("running", name) for name in decision.get("preempted", ())],
+        "moved": {number("running", name): seat(there) for name, there in decision.get("moved", {}).items()},
+    }
+    return Snapshot(GangPlacementInstance.parse(data, "snapshot"), made, {}, "own")
 
 
 def _listed(form: str, data: Json, nodes: str | Path | None, names: bool, source: str | None = None) -> Snapshot:

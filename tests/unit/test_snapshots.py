@@ -68,6 +68,20 @@ def test_names_are_replaced_unless_they_are_wanted(tmp_path: Path) -> None:
     assert not [word for word in ("train", "notebook", "node0", "rack0", "ml/", '"rack"') if word in text]
 
 
+def test_names_of_our_own_are_replaced_too(tmp_path: Path) -> None:
+    data = schedgap.generate("gang-placement", "tiny", seed=1).to_dict()
+    data["nodes"][0]["labels"] = {"owner": "alice"}
+    data["gangs"][0]["pods"][0] |= {"gpu": 400, "selector": {"labels": {"owner": "alice"}}}
+    data["running"] = [{"id": "secret", "node": data["nodes"][0]["id"], "movable": True, "price": 1}]
+    path = written(tmp_path, data)
+    kept, read = read_snapshot(path, names=True), read_snapshot(path)
+    assert kept.instance.to_dict()["running"][0]["id"] == "secret"
+    text = json.dumps(read.instance.to_dict())
+    assert not [word for word in ("alice", "owner", "secret", '"n0"', '"g0"', '"q"', '"r0"', '"rack"') if word in text]
+    best = [schedgap.solve(one.instance).objective for one in (kept, read)]
+    assert best[0] == best[1]
+
+
 def test_why_a_gang_is_lost_is_solved_exactly(tmp_path: Path) -> None:
     """The gang wants 6 GPUs in one rack; each has 5 free. Without the level it fits, and so it does after one move."""
     found = schedgap.judge(written(tmp_path, cluster()), names=True)
@@ -164,7 +178,7 @@ def test_rays_decision_is_judged(tmp_path: Path, capsys: pytest.CaptureFixture[s
     assert told["decision"]["components"] == {"weight": 8.0}
     assert told["best"]["components"] == {"weight": 24.0}
     assert (told["ratio"], told["ratio_to"], told["best"]["status"]) == (3.0, "optimum", "optimal")
-    assert [(one["gang"], one["placed_in_best"]) for one in told["lost"]] == [("g2", True), ("g3", True)]
+    assert [(one["gang"], one["placed_in_best"]) for one in told["lost"]] == [("gang-2", True), ("gang-3", True)]
     page = (tmp_path / "out" / "judge.html").read_text()
     assert "8 where 24 is possible" in page and "http" not in page and page.count("class='node'") == 8
     for name, objective in (("decision", 8), ("best", 24)):
@@ -204,6 +218,8 @@ def _with(data: Data, *path: Any, value: Any) -> Data:
             "allocatable.cpu: 'many' is no quantity",
         ),
         (_with(cluster(), "items", 4, "spec", "containers", value=3), "items[4].spec.containers: must be a list"),
+        (_with(cluster(), "items", 4, "spec", "priority", value="x"), "items[4].spec.priority: must be a whole number"),
+        (_with(cluster(), "items", 0, "status", "conditions", value=[3]), "items[0].status.conditions[0]: must be an"),
         ({"problem": "gang-placement", "nodes": []}, "nodes: must have at least 1"),
         ({"problem": "hadar"}, "problem"),
     ],

@@ -270,7 +270,8 @@ class _ModelBuilder:
             depths.add(self.instance.depth(gang.preferred))
         if "domains" in self.kinds:
             depths |= set(range(1, len(self.instance.levels) + 2))
-        above, around = 0, {(): placed}
+        above = 0
+        around: dict[Domain, pulp.LpVariable] = {(): placed}
         for depth in sorted(depths - {0}):
             used = self._domains(gang, depth)
             if self.tighten:

@@ -104,8 +104,7 @@ def _values(instance: GangPlacementInstance, solution: GangPlacementSolution) ->
         counted = Counter(pod.group for pod in pods)
         for k, group in enumerate(gang.pods[:-1]):
             found["filled"][gang.id, k] = int(counted[k] == group.count)
-        for depth in range(1, len(instance.levels) + 2):
-            level = (*instance.levels, "node")[depth - 1]
+        for depth, level in enumerate((*instance.levels, "node"), 1):
             used = {instance.domain(instance.node_index[pod.node], depth) for pod in pods}
             found["domain"].update({(gang.id, level, "/".join(domain)): 1 for domain in used})
             if depth == instance.depth(gang.preferred):
