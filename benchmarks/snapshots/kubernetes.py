@@ -11,6 +11,7 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
+from typing import Any
 
 from schedgap.formulations.common.errors import InputError
 from schedgap.formulations.common.instance import Json
@@ -233,10 +234,11 @@ class Kubernetes:
         return [name for name in found if name != HOST]
 
 
-def _formed(value: Json, form: object, place: str) -> None:
+def _formed(value: Any, form: Any, place: str) -> None:
     """Refuse a part that has another type than that which is read; what is absent or null is read as such."""
     kind = form if isinstance(form, type) else type(form)
-    if not isinstance(value, kind) or isinstance(value, bool):
+    fits = type(value) is kind
+    if not fits:
         raise InputError(f"{place}: must be {_TYPES[kind]}, got {str(value)[:40]!r}")
     if isinstance(form, list):
         for at, inner in enumerate(value):

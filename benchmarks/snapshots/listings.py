@@ -323,9 +323,9 @@ def _ray_group(draft: Draft, group: Mapping[str, Any], place: str) -> None:
         )
         pods["count"] += 1
         if group["state"] == "CREATED":
-            node = bundle.get("node_id")
+            node = str(bundle.get("node_id"))
             if node not in draft.index:
-                raise InputError(f"{place}.bundles[{b}].node_id: there is no node {str(node)[:60]!r} that is alive")
+                raise InputError(f"{place}.bundles[{b}].node_id: there is no node {node[:60]!r} that is alive")
             seats.append((list(found).index(key), draft.index[node]))
     strategy = str(group.get("strategy") or "").upper()
     draft.unread["placement groups whose strategy is not told: PACK"] += not strategy

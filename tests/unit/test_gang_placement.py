@@ -223,12 +223,11 @@ def test_the_number_orders_as_the_vector_does() -> None:
 def test_a_ratio_is_of_the_first_component_that_differs() -> None:
     instance = schedgap.generate("gang-placement", "cluster", seed=1)
     assert [entry.kind for entry in components(instance)] == ["weight", "split", "domains"]
-    best, split, wide, nothing = (
-        score(instance, [Fraction(part) for part in vector]) for vector in ((9, 1, 3), (9, 2, 0), (9, 1, 6), (0, 0, 0))
-    )
+    vectors = ((9, 0, 3), (6, 0, 0), (9, 1, 0), (9, 0, 6), (0, 0, 0))
+    numbers = [score(instance, [Fraction(part) for part in vector]) for vector in vectors]
     problem = find_problem("gang-placement")
-    worse = [problem.ratio(instance, number, best) for number in (best, split, wide, nothing, None)]
-    assert worse == [1.0, 2.0, 2.0, float("inf"), None]
+    worse = [problem.ratio(instance, number, numbers[0]) for number in (*numbers, None)]
+    assert worse == [1.0, 1.5, float("inf"), 2.0, float("inf"), None]
 
 
 def test_weights_are_read_as_decimals_and_shown_as_digits() -> None:

@@ -193,6 +193,7 @@ BAD: list[tuple[Any, Any, str, str]] = [
     (ray_groups(), {}, "json", "must be a list of objects, as ray list"),
     (changed(ray_groups(), 0, "bundles", value=None), ray_nodes(), "json", "[0].bundles: must be a list"),
     (changed(ray_groups(), 0, "bundles", 0, "node_id", value="zz"), ray_nodes(), "json", "there is no node 'zz'"),
+    (changed(ray_groups(), 0, "bundles", 0, "node_id", value=[3]), ray_nodes(), "json", "there is no node '[3]'"),
     (
         changed(ray_groups(), 1, "bundles", 0, "unit_resources", value={"GPU": "x"}),
         ray_nodes(),

@@ -1,4 +1,4 @@
-"""The certified bound of gang-placement at any size, by prices of what nodes hold, and how far a score is from one."""
+"""The certified bound of gang-placement at any size, by prices, and ratios of scores."""
 
 from __future__ import annotations
 
@@ -33,11 +33,15 @@ def upper_bound(instance: GangPlacementInstance) -> int:
 
 
 def ratio_of(instance: GangPlacementInstance, number: float | None, reference: float | None) -> float | None:
-    """How many times worse a number is than a better one, in the first component that differs; 1 where none does."""
+    """How many times worse a score is than a better one, in the first component that differs.
+
+    1 where none does.
+    """
     if number is None or reference is None:
         return None
-    pairs = zip(components(instance), decode(instance, int(number)), decode(instance, int(reference)), strict=True)
-    for entry, value, other in pairs:
+    vectors = (decode(instance, int(one)) for one in (number, reference))
+    for entry, value, other in zip(components(instance), *vectors, strict=True):
         if value != other:
-            return ratio(float(value), float(other), MAXIMISE if entry.maximise else MINIMISE)
+            sense = MAXIMISE if entry.maximise else MINIMISE
+            return ratio(float(value), float(other), sense)
     return 1.0
