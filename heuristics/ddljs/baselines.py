@@ -40,7 +40,6 @@ def fifo(
     *,
     seed: int = 0,  # of the numbers of workers, where they are drawn
     workers: Workers = None,  # of every ring
-    # jobs behind one that does not fit may start
     backfill: Annotated[bool, Field(description="jobs behind one that does not fit may start")] = False,
 ) -> HeuristicRun:
     """First in, first out, never preempted: a job keeps its ring until its budget is used up.

@@ -122,7 +122,6 @@ def yarn_cs(
     *,
     seed: int = 0,
     deadline: Deadline = NO_DEADLINE,
-    # jobs behind one that does not fit may start
     backfill: Annotated[bool, Field(description="jobs behind one that does not fit may start")] = False,
     restart_delay: RestartDelay = 0.0,  # time lost in a job's first round
 ) -> HeuristicRun:
