@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any
@@ -52,3 +52,8 @@ class CheckReport:
     def feasible(self) -> bool:
         """Whether no constraint is broken."""
         return not self.violations
+
+
+def some_of(names: Sequence[str], shown: int = 10) -> str:
+    """The first of these names: there may be thousands, in thousands of messages."""
+    return ", ".join(names[:shown]) + (f" and {len(names) - shown} more" if len(names) > shown else "")

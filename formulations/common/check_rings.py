@@ -27,13 +27,11 @@ Loads = dict[tuple[str, str], Fraction]
 
 
 def _loads(jobs: Sequence[RingJob], rings: Mapping[str, Ring]) -> tuple[Loads, Loads]:
-    """What rings take of servers and of links."""
+    """What the rings of these jobs, of which each has one, take of servers and of links."""
     on_server: Loads = defaultdict(Fraction)
     on_link: Loads = defaultdict(Fraction)
     for job in jobs:
-        ring = rings.get(job.id)
-        if ring is None:
-            continue
+        ring = rings[job.id]
         for host in ring.workers:
             for name, amount in job.demand.items():
                 on_server[host, name] += exact(amount)
@@ -57,12 +55,11 @@ def check_rings(
     """
     violations: list[Violation] = []
     bandwidth = {(link.source, link.target): exact(link.bandwidth) for link in instance.links}
-    on_server, on_link = _loads(jobs, rings)
+    own = [job for job in jobs if job.id in rings]
+    on_server, on_link = _loads(own, rings)
     switches = {server.id for server in instance.servers if not server.resources}
-    for job in jobs:
-        ring = rings.get(job.id)
-        if ring is None:
-            continue
+    for job in own:
+        ring = rings[job.id]
         for host in sorted(switches.intersection(ring.workers)):
             violations.append(Violation("switch", f"{place}job {job.id}: {host} has no resources, it hosts no worker"))
         violations.extend(_routes(job.id, ring, bandwidth.keys(), place))
@@ -101,21 +98,15 @@ def _routes(job: str, ring: Ring, links: Any, place: str) -> list[Violation]:
     size = len(ring.workers)
     wanted = size if size > 1 else 0
     if len(ring.routes) != wanted:
-        return [
-            Violation(
-                "routes",
-                f"{place}job {job}: {len(ring.routes)} routes, a ring of {size} has {wanted} edges",
-                float(abs(len(ring.routes) - wanted)),
-            )
-        ]
+        text = f"{place}job {job}: {len(ring.routes)} routes, a ring of {size} has {wanted} edges"
+        return [Violation("routes", text, float(abs(len(ring.routes) - wanted)))]
     found: list[Violation] = []
     for number, route in enumerate(ring.routes):
         where = f"{place}job {job}, route {number}"
         start, end = ring.workers[number], ring.workers[(number + 1) % size]
         if (route[0], route[-1]) != (start, end):
-            found.append(
-                Violation("route ends", f"{where}: goes from {route[0]} to {route[-1]}, not from {start} to {end}")
-            )
+            text = f"{where}: goes from {route[0]} to {route[-1]}, not from {start} to {end}"
+            found.append(Violation("route ends", text))
         for pair in itertools.pairwise(route):
             if pair not in links:
                 found.append(Violation("missing link", f"{where}: there is no link {pair[0]} -> {pair[1]}"))
@@ -202,27 +193,31 @@ def overloads(
 
 def _beta(instance: SubstrateInstance, jobs: Sequence[RingJob], size: Mapping[str, int], name: str) -> float:
     """1 + epsilon sqrt(2 Delta log V) of a resource, over servers and the jobs of which a worker fits there."""
-    largest, spread = 0.0, 0.0
-    for server in instance.servers:
-        fits = [
-            job
+    shares = [
+        [
+            (job.demand[name] / server.resources[name], size[job.id])
             for job in jobs
             if job.demand.get(name, 0.0) > 0
             and all(amount <= server.resources.get(other, 0.0) for other, amount in job.demand.items())
         ]
-        largest = max([largest, *(job.demand[name] / server.resources[name] for job in fits)])
-        spread = max(spread, float(sum(size[job.id] ** 2 for job in fits)))
-    return 1 + largest * math.sqrt(2 * spread * math.log(len(instance.servers)))
+        for server in instance.servers
+    ]
+    return _factor(shares)
 
 
 def _gamma(instance: SubstrateInstance, jobs: Sequence[RingJob], size: Mapping[str, int]) -> float:
     """The same over links and the jobs with rings of two or more workers that they are wide enough for."""
-    largest, spread = 0.0, 0.0
-    for link in instance.links:
-        wide = [job for job in jobs if size[job.id] > 1 and 0 < job.bandwidth <= link.bandwidth]
-        largest = max([largest, *(job.bandwidth / link.bandwidth for job in wide)])
-        spread = max(spread, float(sum(size[job.id] ** 2 for job in wide)))
-    return 1 + largest * math.sqrt(2 * spread * math.log(max(1, len(instance.links))))
+    rings = [(job.bandwidth, size[job.id]) for job in jobs if size[job.id] > 1 and job.bandwidth > 0]
+    return _factor(
+        [[(one / link.bandwidth, n) for one, n in rings if one <= link.bandwidth] for link in instance.links]
+    )
+
+
+def _factor(shares: Sequence[Sequence[tuple[float, int]]]) -> float:
+    """From what each job that fits takes of each place, and the size of its ring."""
+    largest = max((share for fits in shares for share, _ in fits), default=0.0)
+    spread = max((float(sum(workers**2 for _, workers in fits)) for fits in shares), default=0.0)
+    return 1 + largest * math.sqrt(2 * spread * math.log(max(1, len(shares))))
 
 
 def loads_measured(report: CheckReport, loads: Sequence[Overload]) -> CheckReport:

@@ -132,9 +132,8 @@ class SubstrateInstance(JobsInstance):
                 raise ValueError(f'links[{position}]: joins "{link.source}" to itself')
             pair = (link.source, link.target)
             if pair in seen:
-                raise ValueError(
-                    f'links[{position}]: "{link.source}" to "{link.target}" is already links[{seen[pair]}]'
-                )
+                first = seen[pair]
+                raise ValueError(f'links[{position}]: "{link.source}" to "{link.target}" is already links[{first}]')
             seen[pair] = position
         return self
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import heapq
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import pairwise
 
-from schedgap.formulations.common.check import Violation
+from schedgap.formulations.common.check import Violation, some_of
 from schedgap.formulations.common.errors import InputError
 from schedgap.formulations.common.numbers import CHECK_TOLERANCE, exact
 from schedgap.formulations.common.solution import one_for_each
@@ -15,6 +17,8 @@ from schedgap.formulations.ddl_cluster.instance import DdlClusterInstance, Gpu, 
 
 LARGEST_SCHEDULE = 100_000
 """Start times that a schedule may have at most."""
+LONGEST_REPLAY = 100_000_000
+"""Digits in all numbers that a replay of transfers computes, about: they grow with every change of a rate."""
 
 
 @dataclass
@@ -53,11 +57,12 @@ def replay_schedule(
     Raises
     ------
     InputError
-        A job is missing or unknown, or the number of its start times is wrong.
+        A job is missing or unknown, the number of its start times is wrong, or the transfers change each other's
+        rates so often that numbers beyond LONGEST_REPLAY are needed.
 
     Notes
     -----
-    O(T log T + A^2 L) exact operations for T tasks, A all-reduces and L servers per job.
+    O(T log T + A B L) exact operations for T tasks, A all-reduces, B of them at a time and L servers per job.
     """
     rows = _times(instance, placement, schedule)
     transfers = _replay_transfers(instance, placement, rows)
@@ -156,11 +161,14 @@ def _replay_transfers(
     active: list[_Transfer] = []
     ends: dict[tuple[int, int], Fraction] = {}
     now = Fraction(0)
+    written = 0
     while coming or active:
-        costs = []
-        for transfer in active:
-            k = max(sum(server in servers[other.job] for other in active) for server in servers[transfer.job])
-            costs.append(k * b + (k - 1) * eta)
+        written += sum(transfer.remaining.denominator.bit_length() for transfer in active) // 3
+        if written > LONGEST_REPLAY:
+            raise InputError("solution: schedule: transfers change each other's rates too often to be replayed exactly")
+        on = Counter(server for transfer in active for server in servers[transfer.job])
+        most = [max(on[server] for server in servers[transfer.job]) for transfer in active]
+        costs = [k * b + (k - 1) * eta for k in most]
         moments = [now + transfer.remaining * cost for transfer, cost in zip(active, costs, strict=True)]
         if coming:
             moments.append(coming[-1].begin)
@@ -218,11 +226,19 @@ def _check_memory(
             on_gpu.setdefault(gpu, []).append(j)
     begin = [min(times.forward[0]) for times in rows]
     for gpu, here in on_gpu.items():
-        for j in here:  # the sum can only be exceeded first when a job begins
-            held = [k for k in here if begin[k] <= begin[j] < finish[k] * (1 - CHECK_TOLERANCE)]
-            used = sum((exact(instance.jobs[k].memory) for k in held), Fraction(0))
+        coming = sorted(here, key=lambda j: begin[j], reverse=True)
+        held: list[tuple[Fraction, int]] = []
+        used = Fraction(0)
+        while coming:  # the sum can only be exceeded first when a job begins
+            moment = begin[coming[-1]]
+            while coming and begin[coming[-1]] == moment:
+                j = coming.pop()
+                heapq.heappush(held, (finish[j] * (1 - CHECK_TOLERANCE), j))
+                used += exact(instance.jobs[j].memory)
+            while held and held[0][0] <= moment:
+                used -= exact(instance.jobs[heapq.heappop(held)[1]].memory)
             if used > memory * (1 + CHECK_TOLERANCE):
-                names = ", ".join(instance.jobs[k].id for k in held)
-                where = f"server {instance.servers[gpu[0]].id}, GPU {gpu[1]}, from {float(begin[j]):.12g} s"
+                names = some_of([instance.jobs[k].id for k in sorted(k for _, k in held)])
+                where = f"server {instance.servers[gpu[0]].id}, GPU {gpu[1]}, from {float(moment):.12g} s"
                 text = f"{where}: {float(used):g} MB used ({names}), {float(memory):g} there"
                 violations.append(Violation("memory", text, float(used - memory)))

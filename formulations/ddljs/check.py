@@ -62,21 +62,11 @@ def check(instance: DdljsInstance, solution: DdljsSolution) -> CheckReport:
             size = len(rings[job.id].workers)
             total[job.id] += size
             if slot < arrival[job.id]:
-                violations.append(
-                    Violation(
-                        "arrival",
-                        f"slot {slot}, job {job.id}: arrives in slot {job.arrival}",
-                        float(job.arrival - slot),
-                    )
-                )
+                text = f"slot {slot}, job {job.id}: arrives in slot {job.arrival}"
+                violations.append(Violation("arrival", text, float(job.arrival - slot)))
             if size > largest[job.id]:
-                violations.append(
-                    Violation(
-                        "ring size",
-                        f"slot {slot}, job {job.id}: a ring of {size} workers, at most {job.max_workers} allowed",
-                        float(size - job.max_workers),
-                    )
-                )
+                text = f"slot {slot}, job {job.id}: a ring of {size} workers, at most {job.max_workers} allowed"
+                violations.append(Violation("ring size", text, float(size - job.max_workers)))
     worth: dict[str, Fraction] = {}
     for job in instance.jobs:
         violations.extend(_budget(job, total[job.id]))
@@ -99,13 +89,8 @@ def _budget(job: Job, slots: int) -> list[Violation]:
     for name, limit in job.budget.items():
         used = exact(job.demand.get(name, 0)) * slots
         if used > exact(limit) * (1 + CHECK_TOLERANCE):
-            found.append(
-                Violation(
-                    "budget",
-                    f"job {job.id}, {name}: {float(used):.10g} used over the horizon, budget {limit:.10g}",
-                    float(used - exact(limit)),
-                )
-            )
+            text = f"job {job.id}, {name}: {float(used):.10g} used over the horizon, budget {limit:.10g}"
+            found.append(Violation("budget", text, float(used - exact(limit))))
     return found
 
 

@@ -41,13 +41,8 @@ def check(instance: GVneInstance, solution: GVneSolution) -> CheckReport:
             continue
         size = len(ring.workers)
         if size > len(job.utility):
-            violations.append(
-                Violation(
-                    "ring size",
-                    f"job {job.id}: a ring of {size} workers, at most {len(job.utility)} allowed",
-                    float(size - len(job.utility)),
-                )
-            )
+            text = f"job {job.id}: a ring of {size} workers, at most {len(job.utility)} allowed"
+            violations.append(Violation("ring size", text, float(size - len(job.utility))))
             total = None
         elif total is not None:
             total += exact(job.utility[size - 1])

@@ -8,12 +8,13 @@ that meets its target exactly counts as reached.
 from __future__ import annotations
 
 import decimal
+import heapq
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
 from math import ceil
 
-from schedgap.formulations.common.check import CheckReport, Violation
+from schedgap.formulations.common.check import CheckReport, Violation, some_of
 from schedgap.formulations.common.errors import InputError
 from schedgap.formulations.common.numbers import CHECK_TOLERANCE, exact
 from schedgap.formulations.common.solution import known_only, one_for_each
@@ -21,6 +22,8 @@ from schedgap.formulations.gpu_sharing.instance import ElasticSolution, GpuShari
 
 _DIGITS = decimal.Context(prec=90, Emax=999999, Emin=-999999)
 _MARGIN = Fraction(1, 10**60)
+MOST_BEYOND = 2_000_000
+"""Steps, some seconds, for jobs that lie on each other beyond the cap; then they are followed no further."""
 
 Gpu = tuple[int, int]
 
@@ -48,12 +51,14 @@ def check(instance: GpuSharingInstance, solution: GpuSharingSolution) -> CheckRe
     CheckReport
         Violations of: "arrival", "gang" (number of GPUs), "distinct" (a GPU listed twice), "accumulation"
         (s is not a power of two that divides the batch), "cap" (jobs on a GPU), "memory", "horizon". The
-        objective is the mean of completion - arrival + 1 in slots, None where a rate is undefined.
+        objective is the mean of completion - arrival + 1 in slots, None where a rate is undefined, and where so
+        many jobs lie on each other's GPUs that they are not followed to their ends.
         ``details["completion"]`` has the completion slot of each job.
 
     Notes
     -----
-    O(E (R + log J)) exact operations for E starts and completions and R running jobs.
+    O(E (G C + log J)) exact operations for E starts and completions of jobs on G GPUs, each with C jobs, and
+    MOST_BEYOND steps for GPUs with more jobs than the cap.
     """
     plan = _plan(instance, solution)
     violations: list[Violation] = []
@@ -61,6 +66,8 @@ def check(instance: GpuSharingInstance, solution: GpuSharingSolution) -> CheckRe
     if not rated:
         return CheckReport(tuple(violations), None)
     completion = _replay(instance, plan, violations)
+    if completion is None:
+        return CheckReport(tuple(violations), None)
     jobs = instance.jobs
     for job, end in zip(jobs, completion, strict=True):
         if end > instance.horizon:
@@ -136,8 +143,11 @@ def overlapped_time(computing: Fraction, sending: Fraction, overlap: Fraction) -
     return Fraction(last) * (1 - _MARGIN)
 
 
-def _replay(instance: GpuSharingInstance, plan: _Plan, violations: list[Violation]) -> list[int]:
-    """Completion slots, from one start or completion to the next; capacity is checked on the way."""
+def _replay(instance: GpuSharingInstance, plan: _Plan, violations: list[Violation]) -> list[int] | None:
+    """Completion slots, from one start or completion to the next; capacity is checked on the way.
+
+    None where GPUs with more jobs than the cap take too many steps.
+    """
     jobs = instance.jobs
     length = exact(instance.slot_length)
     target = [
@@ -157,14 +167,16 @@ def _replay(instance: GpuSharingInstance, plan: _Plan, violations: list[Violatio
     completion = [0] * len(jobs)
     waiting = sorted(range(len(jobs)), key=lambda j: (plan.start[j], j), reverse=True)
     running: set[int] = set()
-    while waiting or running:
-        times = [completion[j] + 1 for j in running]
-        if waiting:
-            times.append(plan.start[waiting[-1]])
-        slot = min(times)
+    due: list[tuple[int, int]] = []  # the slot after a job's last as it once was, and the job
+    beyond = 0
+    while waiting or due:
+        slot = min([end for end, _ in due[:1]] + [plan.start[j] for j in waiting[-1:]])
         changed: set[int] = set()
         fresh: set[Gpu] = set()
-        for j in [j for j in running if completion[j] < slot]:
+        while due and due[0][0] == slot:
+            j = heapq.heappop(due)[1]
+            if j not in running or completion[j] + 1 != slot:
+                continue
             running.discard(j)
             for gpu in sets[j]:
                 holders[gpu].remove(j)
@@ -179,14 +191,19 @@ def _replay(instance: GpuSharingInstance, plan: _Plan, violations: list[Violatio
                 holders.setdefault(gpu, []).append(j)
                 changed.update(holders[gpu])
         for gpu in sorted(fresh):
+            beyond += max(0, len(holders[gpu]) - instance.max_jobs_per_gpu)
             _check_capacity(instance, slot, holders[gpu], gpu, load, memory, violations)
         for j in changed & running:
+            beyond += sum(max(0, len(holders[gpu]) - instance.max_jobs_per_gpu) for gpu in sets[j])
+            if beyond > MOST_BEYOND:
+                return None
             done[j] += (slot - since[j]) / factor[j]
             since[j] = slot
             others = {k for gpu in sets[j] for k in holders[gpu]} - {j}
             row = instance.interference.get(jobs[j].id, {})
             factor[j] = max([Fraction(1), *(exact(row.get(jobs[k].id, 1.0)) for k in others)])
             completion[j] = slot + max(1, ceil((target[j] - done[j]) * factor[j])) - 1
+            heapq.heappush(due, (completion[j] + 1, j))
     return completion
 
 
@@ -202,7 +219,7 @@ def _check_capacity(
     """Cap and memory of one GPU whose jobs are those `here` from this slot on."""
     cap = instance.max_jobs_per_gpu
     where = f"server {instance.servers[gpu[0]].id}, GPU {gpu[1]}, slot {slot}"
-    names = ", ".join(instance.jobs[j].id for j in here)
+    names = some_of([instance.jobs[j].id for j in here])
     if len(here) > cap:
         violations.append(Violation("cap", f"{where}: {len(here)} jobs ({names}), at most {cap}", len(here) - cap))
     used = sum((load[j] for j in here), Fraction(0))

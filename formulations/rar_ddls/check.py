@@ -15,6 +15,9 @@ from schedgap.formulations.common.numbers import CHECK_TOLERANCE, exact
 from schedgap.formulations.common.solution import known_only, one_for_each
 from schedgap.formulations.rar_ddls.instance import Job, RarDdlsInstance, RarDdlsSolution
 
+MOST_BEYOND = 2_000_000
+"""Steps, some seconds, for rings on servers without GPUs for them; then they are followed no further."""
+
 Starts = dict[str, int]
 Placements = dict[str, dict[str, int]]
 
@@ -33,14 +36,16 @@ def check(instance: RarDdlsInstance, solution: RarDdlsSolution) -> CheckReport:
 
     Returns
     -------
-    CheckReport; objective = max_j T_j in slots (None where a job never completes), also for a solution that
-    breaks other constraints; ``details["completion"]`` has the completion slot of every job.
+    CheckReport; objective = max_j T_j in slots (None where a job never completes, or where too many jobs lie on
+    each other to be followed), also for a solution that breaks other constraints; ``details["completion"]`` has the
+    completion slot of every job.
 
     Notes
     -----
     Iterations are counted over intervals in which no job starts or completes on a server that the job crosses;
-    O(E (log E + S_j)) for E such changes, whatever the horizon. The rate is floor(1/tau + 1e-9) with tau of
-    eq. (8), paper 000, as a rational of the decimal numbers written in the instance.
+    O(E (log E + S_j)) for E such changes, whatever the horizon, and MOST_BEYOND steps for rings that no server holds.
+    The rate is floor(1/tau + 1e-9) with tau of eq. (8), paper 000, as a rational of the decimal numbers written in the
+    instance.
     """
     starts, placements = solution.start, solution.placement
     one_for_each(starts, instance.job_index, "start")
@@ -58,6 +63,10 @@ def check(instance: RarDdlsInstance, solution: RarDdlsSolution) -> CheckReport:
             text = f"job {job.id}: placed on {_gpus(placed)}, needs {job.gpus}"
             violations.append(Violation("placement", text, abs(placed - job.gpus)))
     run = _Run(instance, starts, placements)
+    if run.crowded is not None:
+        slot, server = run.crowded
+        text = f"server {server}, slot {slot}: jobs lie on each other beyond its GPUs, too many to follow their rates"
+        return CheckReport((*violations, Violation("capacity", text)), None)
     violations.extend(_capacity(instance, starts, placements, run.completion))
     latest = 0
     for job in instance.jobs:
@@ -79,7 +88,11 @@ def check(instance: RarDdlsInstance, solution: RarDdlsSolution) -> CheckReport:
 
 
 class _Run:
-    """The jobs' lives. `completion` has the jobs that complete; `done` and `since` tell of the last change."""
+    """The jobs' lives. `completion` has the jobs that complete; `done` and `since` tell of the last change.
+
+    `crowded` is the slot and the server at which they are followed no further, since rings beyond the servers' GPUs
+    take too many steps.
+    """
 
     def __init__(self, instance: RarDdlsInstance, starts: Starts, placements: Placements) -> None:
         self.completion: dict[str, int] = {}
@@ -93,9 +106,10 @@ class _Run:
         self._speed: dict[str, int] = {}
         self._due: dict[str, int] = {}
         self._rings: dict[str, int] = {}
-        self._walk(starts)
+        self.crowded: tuple[int, str] | None = None
+        self._walk(starts, {server.id: server.gpus for server in instance.servers})
 
-    def _walk(self, starts: Starts) -> None:
+    def _walk(self, starts: Starts, room: Mapping[str, int]) -> None:
         begin = defaultdict(list)
         for name, slot in starts.items():
             begin[slot].append(name)
@@ -104,6 +118,7 @@ class _Run:
         agenda = sorted(begin)
         heapq.heapify(agenda)
         seen = None
+        beyond = 0
         while agenda:
             slot = heapq.heappop(agenda)
             if slot == seen:
@@ -131,6 +146,12 @@ class _Run:
                     # The busiest link of a ring changes when this one outgrows it, or was it and shrinks.
                     if now > self._rings[name] or (now < before == self._rings[name]):
                         affected[name] = None
+            full = [link for link in before_now if len(on_link[link]) > room[link]]
+            if full:
+                beyond += sum(len(on_link[link]) for link in full) + sum(len(self._links[name]) for name in affected)
+            if beyond > MOST_BEYOND:
+                self.crowded = slot, full[0]
+                return
             for name in affected:
                 rings = max((len(on_link[link]) for link in self._links[name]), default=0)
                 self._rings[name] = rings

@@ -83,7 +83,7 @@ COMMANDS: Mapping[str, Command] = {
     ),
     "certify": Command(("certify", "FOLDER/x.json", "--out", "FOLDER/proof.json"), ("proof.json",)),
 }
-MEASURED = frozenset({"worker", "finished", "processor", "memory"})
+MEASURED = frozenset({"worker", "finished", "processor", "memory", "anytime"})
 """Keys of what a run measures of itself, besides those that end in ``seconds``; all else must be the same."""
 
 
