@@ -158,10 +158,7 @@ class Card:
     def to_dict(self) -> dict[str, Json]:
         """The stable form: keys are only added. See docs/evaluating.md."""
         times = [trial.seconds for trial in self.trials if trial.seconds is not None]
-        failures: dict[str, int] = {}
-        for trial in self.trials:
-            if trial.failure:
-                failures[trial.failure] = failures.get(trial.failure, 0) + 1
+        failures = dict(Counter(trial.failure for trial in self.trials if trial.failure))
         worst = self.hunted.largest if self.hunted is not None else None
         return {
             "schema": SCHEMA,

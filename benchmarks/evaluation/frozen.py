@@ -57,11 +57,6 @@ class Attempt:
     # objective of an answer that breaks a rule, where it is better than what is possible
     looks: float | None = None
 
-    @property
-    def part(self) -> float:
-        """Of the score: 1/ratio, 0 for a failure."""
-        return share_of_best(self.ratio)
-
     def to_dict(self) -> dict[str, Json]:
         """JSON-compatible form."""
         return {
@@ -89,7 +84,7 @@ class Development:
     @property
     def score(self) -> float:
         """The mean of 1/ratio over all instances, 0 for a failure."""
-        return statistics.fmean(attempt.part for attempt in self.attempts)
+        return statistics.fmean(share_of_best(attempt.ratio) for attempt in self.attempts)
 
     @property
     def feasible(self) -> int:
@@ -142,12 +137,7 @@ class Development:
         """For a terminal."""
         head = ["instance", "ratio", "to", "failure"]
         rows = [
-            [
-                one.entry.id.partition("/")[2],
-                fixed(one.ratio),
-                one.to,
-                " ".join([one.failure, one.message[:80]]).strip(),
-            ]
+            [one.entry.id.partition("/")[2], fixed(one.ratio), one.to, f"{one.failure} {one.message[:80]}".strip()]
             for one in self.attempts
         ]
         lines = [

@@ -31,19 +31,15 @@ NONE = LedgerVerdict("", "not in the ledger")
 
 
 @cache
-def _shipped() -> Mapping[str, LedgerVerdict]:
+def all_verdicts() -> Mapping[str, LedgerVerdict]:
+    """Every row of the ledger that ships."""
     rows = read_json(FILE.name, FILE.read_text(encoding="utf-8"))["verdicts"]
     return {name: LedgerVerdict(**row) for name, row in rows.items()}
 
 
 def ledger_verdict(guarantee: str) -> LedgerVerdict:
     """What the ledger says of a guarantee; :data:`NONE` for one it does not have."""
-    return _shipped().get(guarantee, NONE)
-
-
-def all_verdicts() -> Mapping[str, LedgerVerdict]:
-    """Every row of the ledger that ships."""
-    return _shipped()
+    return all_verdicts().get(guarantee, NONE)
 
 
 def run_verdict(held: int, refuted: int) -> str:

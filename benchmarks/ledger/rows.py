@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 REASONS = 4
 """Reasons for not applying that are shown for a row; the JSON has all."""
+COUNTED = ("held", "refuted", "not_applicable", "reasons", "tightest", "certified", "lost", "first_lost")
+"""What a row takes as it was counted, and gives as it is."""
 
 
 @dataclass(frozen=True)
@@ -115,34 +117,22 @@ class LedgerRow:
         """JSON-compatible form."""
         g = self.guarantee
         return {
-            "id": g.id,
-            "problem": g.problem,
-            "method": g.method,
-            "kind": g.kind,
-            "source": g.source,
-            "statement": g.statement,
+            **{name: getattr(g, name) for name in ("id", "problem", "method", "kind", "source", "statement")},
             "assumptions": g.needs_text,
             "verdict": str(self.verdict),
             "ledger": ledger_verdict(g.id).words,
-            "held": self.held,
-            "per_sample": list(self.guarantee.per_sample),
-            "refuted": self.refuted,
-            "not_applicable": self.not_applicable,
+            **{name: getattr(self, name) for name in COUNTED},
+            "per_sample": list(g.per_sample),
+            "power": self.power,
             "tightness": finite(self.tightness),
             "worst_ratio": finite(self.worst_ratio),
             "bounds": None if self.bounds is None else [finite(b) for b in self.bounds],
             "counterexample": None if self.counterexample is None else str(self.counterexample),
             "reason": self.reason,
             "values": plain(self.values),
-            "reasons": dict(self.reasons),
             "needs": [
                 {"text": n.text, "tested": n.fails is not None, "outside": self.outside.get(n.text, 0)} for n in g.needs
             ],
-            "power": self.power,
-            "tightest": self.tightest,
-            "certified": self.certified,
-            "lost": self.lost,
-            "first_lost": self.first_lost,
         }
 
 
@@ -200,21 +190,14 @@ class Tally:
         return LedgerRow(
             guarantee,
             verdict,
-            self.held,
-            self.refuted,
-            self.not_applicable,
-            self.tightness,
-            self.worst_ratio,
-            (min(self.bounds), max(self.bounds)) if self.bounds else None,
-            file,
-            reason if reason is not None else why or self.reason,
-            reasons=dict(self.reasons),
-            outside=dict(self.outside),
+            tightness=self.tightness,
+            worst_ratio=self.worst_ratio,
+            bounds=(min(self.bounds), max(self.bounds)) if self.bounds else None,
+            counterexample=file,
+            reason=reason if reason is not None else why or self.reason,
+            outside=self.outside,
             power=self.power if verdict is Verdict.HELD and self.power > 0 and not refuted_elsewhere else None,
-            tightest=self.tightest,
-            certified=self.certified,
-            lost=self.lost,
-            first_lost=self.first_lost,
+            **{name: getattr(self, name) for name in COUNTED},
         )
 
 
@@ -260,17 +243,8 @@ class Ledger:
         for row in self.rows:
             bounds = "-" if row.bounds is None else " to ".join(dict.fromkeys(fixed(b, 2) for b in row.bounds))
             short = row.words.split(":")[0] + (")" if row.counterexample is not None else "")
-            cells.append(
-                [
-                    row.guarantee.id,
-                    row.guarantee.kind,
-                    short,
-                    row.nearest,
-                    bounds,
-                    fixed(row.worst_ratio),
-                ]
-                + ([fixed(row.power)] if power else [])
-            )
+            figures = [row.nearest, bounds, fixed(row.worst_ratio), *([fixed(row.power)] if power else [])]
+            cells.append([row.guarantee.id, row.guarantee.kind, short, *figures])
             notes.append(f"{row.guarantee.id}: {row.guarantee.statement}")
             notes += [f"    needs: {line}" for line in row.needs]
             if row.counterexample is not None:

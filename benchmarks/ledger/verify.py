@@ -270,20 +270,13 @@ class _Trials:
         """The trial with this seed in this family."""
         key = (family, seed)
         if key not in self._made:
-            self._made[key] = self._make(family, seed)
+            self._made[key] = self.run(*workload_of(self.problem).trials()[family](seed), family, seed)
         return self._made[key]
-
-    def _make(self, family: str, seed: int) -> Trial:
-        return self.run(*workload_of(self.problem).trials()[family](seed), family, seed)
 
     def run(self, instance: Instance, given: Mapping[str, Any], family: str, seed: int) -> Trial:
         """The method and the strongest exact one on an instance."""
-        exact = run_method(
-            self.problem,
-            instance,
-            self.problem.default_method(instance),
-            SolveOptions(threads=1, work_limit=WORK_LIMIT, seed=seed),
-        )
+        limits = SolveOptions(threads=1, work_limit=WORK_LIMIT, seed=seed)
+        exact = run_method(self.problem, instance, self.problem.default_method(instance), limits)
         if self.certify:
             exact = with_certificate(self.problem, instance, exact)
         answers = [Answer("the exact method", exact.status, exact.objective, exact.bound, exact=True)]
