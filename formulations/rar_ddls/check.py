@@ -64,8 +64,8 @@ def check(instance: RarDdlsInstance, solution: RarDdlsSolution) -> CheckReport:
             violations.append(Violation("placement", text, abs(placed - job.gpus)))
     run = _Run(instance, starts, placements)
     if run.crowded is not None:
-        slot, server = run.crowded
-        text = f"server {server}, slot {slot}: jobs lie on each other beyond its GPUs, too many to follow their rates"
+        moment, server = run.crowded
+        text = f"server {server}, slot {moment}: jobs lie on each other beyond its GPUs, too many to follow their rates"
         return CheckReport((*violations, Violation("capacity", text)), None)
     violations.extend(_capacity(instance, starts, placements, run.completion))
     latest = 0
