@@ -144,10 +144,7 @@ def overlapped_time(computing: Fraction, sending: Fraction, overlap: Fraction) -
 
 
 def _replay(instance: GpuSharingInstance, plan: _Plan, violations: list[Violation]) -> list[int] | None:
-    """Completion slots, from one start or completion to the next; capacity is checked on the way.
-
-    None where GPUs with more jobs than the cap take too many steps.
-    """
+    """Completion slots, capacity checked on the way; None where GPUs beyond the cap take too many steps."""
     jobs = instance.jobs
     length = exact(instance.slot_length)
     target = [
