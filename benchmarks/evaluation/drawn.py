@@ -16,6 +16,7 @@ from schedgap.catalogue.workload import Preset, Trial
 from schedgap.formulations.common.errors import InputError
 from schedgap.formulations.common.instance import Instance, Json
 from schedgap.formulations.common.options import Option
+from schedgap.heuristics.common.run import HeuristicRun
 
 Families: TypeAlias = Mapping[str, Callable[[int], Trial]]
 """By name, what makes the instance of a seed."""
@@ -75,7 +76,8 @@ def held_out_families(problem: Problem, seed: int, say: Callable[[str], None]) -
                 instance = preset.make(0, settings)
                 if len(instance.to_json(None)) > LARGEST:
                     continue
-                if problem.heuristics()[0].call(instance, seed=0).solution is None:
+                run = problem.heuristics()[0].call(instance, seed=0)
+                if not isinstance(run, HeuristicRun) or run.solution is None:
                     continue
                 name = f"held-out-{preset.id}"
                 families[name] = _made(preset, settings)

@@ -224,7 +224,7 @@ def _keep_answers(problem: Problem) -> None:
         return wrapped
 
     run.load, run._run = refusing(run.load), refusing(run._run)
-    type(problem).certified_bound = lambda *_: None  # type: ignore[assignment,method-assign]
+    type(problem).certified_bound = lambda *_: None  # type: ignore[method-assign]
 
 
 class _Served:
@@ -254,10 +254,11 @@ def main(argv: list[str]) -> None:
     sys.dont_write_bytecode = True
     if argv[3:]:
         _warm_up(find_problem(argv[3]))
-    pipes = map(int, argv[1:3])
     if argv[1] == "nursery":
         parent = os.getpid()
         pipes = nursery.serve(socket.socket(fileno=int(argv[2])))
+    else:
+        pipes = [int(pipe) for pipe in argv[1:3]]
     incoming, outgoing = (os.fdopen(pipe, mode) for pipe, mode in zip(pipes, ("rb", "wb"), strict=True))
     setup = receive(incoming) or sys.exit()
     problem = find_problem(setup["problem"])

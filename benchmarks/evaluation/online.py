@@ -324,7 +324,8 @@ def watch(contained: Contained, instances: Sequence[Instance], say: Callable[[st
     runs = dict(contained.runs)
     if contained.estimates != "exact" and runs:
         say("evaluate: the same policy with known lengths")
-        with ContainedPolicy(contained.name, contained.problem, contained.bounds, estimates="exact") as other:
+        other = ContainedPolicy(contained.name, contained.problem, contained.bounds, estimates="exact")
+        with other:
             for place, run in runs.items():
                 with contextlib.suppress(Failed):
                     other(instances[place], seed=place)
