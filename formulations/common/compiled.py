@@ -158,7 +158,7 @@ def _without_entrance(function: Function, **options: Any) -> Function:
     options.update(no_cpython_wrapper=True, no_cfunc_wrapper=True)
     result: Any = numba.njit(**options)(function)
     _called_files(function)
-    if isinstance(result, Dispatcher):  # with NUMBA_DISABLE_JIT it is the function itself
+    if result is not function:  # with NUMBA_DISABLE_JIT it is the function itself
         overloads = result.overloads
 
         def keep(compiled: Any) -> None:
