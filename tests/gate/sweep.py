@@ -16,12 +16,13 @@ from gate.answers import Examination, Record
 from gate.gates import GATES, modest
 from gate.instances import FAMILIES, instance_of
 from gate.nastier import NASTIER
+from gate.pages_links import PAGES
 
 SIZE = 10
 """Instances that a worker examines before it reports."""
 EACH = 200
 """Proofs that every stage of a problem owes."""
-GENERATORS = {"tiny": FAMILIES, **NASTIER}
+GENERATORS = {"tiny": FAMILIES, **NASTIER, **PAGES}
 Totals = Mapping[tuple[str, str], Record]
 """By generator and problem."""
 
