@@ -75,7 +75,7 @@ class GpuSharing(FamilyProblem[GpuSharingInstance]):
         *ENGINES,
         _exact(
             "job-pair",
-            "bound:solve_pair",
+            "pair:solve_pair",
             "an instance of two jobs: share now or wait, exactly in continuous time",
             "paper 003, Theorem 1",
             started="",

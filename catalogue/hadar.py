@@ -81,7 +81,7 @@ class Hadar(FamilyProblem[HadarInstance]):
         *ENGINES,
         _exact(
             "p2",
-            "bound:solve_p2",
+            "duality:solve_p2",
             "one of all schedules for every job, with prices, payoffs and duality; tiny instances",
             "paper 002, (2) to (3a)",
             started="",

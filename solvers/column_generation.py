@@ -330,7 +330,7 @@ class Master:
     def generate(self, pricing: Pricing, limits: GenerationLimits | None = None) -> Generated:
         """Generate columns until the master is solved over all of them, or a limit.
 
-        Returns with status CONVERGED, `bound` and `value` agree within the tolerance; with any status but INFEASIBLE,
+        With status CONVERGED, `bound` and `value` agree within the tolerance; with any status but INFEASIBLE,
         `bound` is valid.
 
         Notes

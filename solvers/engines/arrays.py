@@ -43,8 +43,8 @@ class ModelArrays:
     variables: tuple[pulp.LpVariable, ...]
     names: tuple[str, ...]  # (m,) of the rows; rows without variables are left out
     sense: int  # +1 minimise, -1 maximise
-    cost: FloatArray  # (n,), `constant` : the objective's constant
-    constant: float
+    cost: FloatArray  # (n,)
+    constant: float  # of the objective
     # lower, upper: (n,), infinite where there is no bound
     lower: FloatArray
     upper: FloatArray
@@ -52,7 +52,8 @@ class ModelArrays:
     # row_lower, row_upper: (m,), infinite where a row is one-sided
     row_lower: FloatArray
     row_upper: FloatArray
-    starts: IntArray  # (m + 1,), `indices`, `coefficients` : (nonzeros,) the rows of A, compressed; no explicit zeros
+    # starts: (m + 1,), indices and coefficients: (nonzeros,); the rows of A, compressed, no explicit zeros
+    starts: IntArray
     indices: IntArray
     coefficients: FloatArray
     restated: NDArray[np.bool_]  # (n,) whether it is continuous, and integral in some optimal solution

@@ -119,10 +119,10 @@ class IntegerModel:
     fixed: dict[int, Fraction]
     # positions of continuous variables, with the step of which x counts the multiples (see :mod:`.ticks`)
     ticks: dict[int, Fraction]
-    # rows, cost: whole numbers; `unit` : of the cost
+    # rows, cost: in whole numbers
     rows: list[Row]
     cost: dict[int, int]
-    unit: Fraction
+    unit: Fraction  # of the cost
     offset: Fraction  # what the fixed positions and the constant add to the objective
     sense: int  # of the original model; its objective is offset + sense * unit * sum(cost * x)
     resolution: float = 0.0  # by how much the cost was rounded at most
