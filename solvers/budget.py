@@ -155,14 +155,19 @@ class OutOfBudgetError(KeyboardInterrupt):
 
 def used_bytes() -> int | None:
     """Memory that this process and those it started (CBC, CP-SAT) have now; None where the system does not tell."""
+    used = _used_by_process()
+    return None if used is None else sum(used.values())
+
+
+def _used_by_process() -> dict[str, int] | None:
     try:
-        used = _resident("self")
-        for child in _children():
-            with suppress(OSError, ValueError, IndexError):  # it has ended
-                used += _resident(child)
-        return used
+        used = {"self": _resident("self")}
     except (OSError, ValueError, IndexError):
         return None
+    for child in _children():
+        with suppress(OSError, ValueError, IndexError):  # it has ended
+            used[child] = _resident(child)
+    return used
 
 
 def _resident(process: str) -> int:
@@ -218,8 +223,8 @@ class Budget:
     ) -> None:
         now, moment = clock(), deadline.moment
         self._moment = None if moment is None else now + max(0.0, moment - now) * (1 + share) + grace
-        self._budget, used = memory_budget(memory), used_bytes()
-        self._most = None if self._budget is None or used is None else used + self._budget
+        self._budget, self._before = memory_budget(memory), _used_by_process()
+        self._counts_memory = self._budget is not None and self._before is not None
         self._thread = threading.get_ident()
         self._within = 0
         self._ended = threading.Event()
@@ -229,7 +234,7 @@ class Budget:
 
     def __enter__(self) -> Self:
         self._within = id(sys._getframe(1))
-        if self._moment is not None or self._most is not None:
+        if self._moment is not None or self._counts_memory:
             _notice_lost()
             threading.Thread(target=self._watch, daemon=True, name="budget").start()
         return self
@@ -278,12 +283,14 @@ class Budget:
         if self._moment is not None and clock() >= self._moment:
             self.reason = "the time limit came in a stage that cannot tell what it has so far"
             return Termination.TIME_LIMIT
-        used = None if self._most is None else used_bytes()
-        if used is not None and self._most is not None and used > self._most:
-            assert self._budget is not None
-            self.reason = f"the memory budget of {self._budget / 1e9:.3g} GB is used up"
-            return Termination.MEMORY_LIMIT
-        return None
+        now = _used_by_process() if self._counts_memory else None
+        if now is None or self._before is None or self._budget is None:
+            return None
+        # By process: one that was there and has ended since frees nothing for what is at work here.
+        if sum(used - self._before.get(process, 0) for process, used in now.items()) <= self._budget:
+            return None
+        self.reason = f"the memory budget of {self._budget / 1e9:.3g} GB is used up"
+        return Termination.MEMORY_LIMIT
 
     def _runs(self, packages: frozenset[str]) -> bool:
         """Whether what runs inside of the budget is at work, at some depth, in one of these packages."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import importlib
 import subprocess
 import sys
@@ -71,9 +72,20 @@ def test_what_it_returns_when_it_is_ended_is_kept() -> None:
 
 
 @pytest.mark.skipif(used_bytes() is None, reason="the system does not tell how much memory is in use")
-def test_a_method_that_takes_too_much_memory_is_ended() -> None:
+@pytest.mark.parametrize("another_ends", [False, True])
+def test_a_method_that_takes_too_much_memory_is_ended(another_ends: bool) -> None:
+    """Also while a process ends that was there before and had more than the budget."""
+    gc.collect()  # what other tests left would be freed in between
+    holder = "import sys; held = b'x' * (3 * 10**8); print(len(held), flush=True); sys.stdin.read()"
+    other = subprocess.Popen([sys.executable, "-c", holder], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    assert other.stdout is not None
+    other.stdout.readline()
+
     def work(instance: Any, options: SolveOptions) -> Any:
         taken = []
+        if another_ends:
+            other.kill()
+            other.wait()
         for _ in range(100):
             taken.append(b"x" * 10**7)
             wait_until_seen(len(taken))
@@ -84,7 +96,11 @@ def test_a_method_that_takes_too_much_memory_is_ended() -> None:
         while time.monotonic() < end:
             pass
 
-    result = run(work, memory_limit=10**8)
+    try:
+        result = run(work, memory_limit=10**8)
+    finally:
+        other.kill()
+        other.communicate()
     assert (result.status, result.termination) == (Status.UNKNOWN, Termination.MEMORY_LIMIT)
     assert result.info["reason"] == "the memory budget of 0.1 GB is used up"
 
