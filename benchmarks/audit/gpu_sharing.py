@@ -7,7 +7,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from schedgap.benchmarks.audit.record import Clash, placed_on, rebuild, slots_of
+from schedgap.benchmarks.audit.load import Clash
+from schedgap.benchmarks.audit.record import placed_on, rebuild, slots_of
 from schedgap.benchmarks.audit.result import Times
 from schedgap.benchmarks.importers.servers import TraceServer
 from schedgap.benchmarks.importers.traces import TraceJob

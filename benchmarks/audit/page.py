@@ -7,7 +7,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
-from schedgap.benchmarks.audit.record import Load, Steps
+from schedgap.benchmarks.audit.load import Load, Steps
 from schedgap.benchmarks.audit.result import Audit, Row, Side
 from schedgap.benchmarks.figures.palette import FAINT, INK, MARK, PALETTE
 from schedgap.benchmarks.figures.style import job_colour, new_figure, plain_axes

@@ -11,8 +11,10 @@ from typing import Any
 import numpy as np
 
 from schedgap.benchmarks.audit.gpu_sharing import BASE, exclusive_instance, exclusive_record, exclusive_times
-from schedgap.benchmarks.audit.record import Clash, placed_on, rebuild, slots_of
-from schedgap.benchmarks.audit.result import RECORDED, Row, Scores, Side, Times, scores
+from schedgap.benchmarks.audit.load import Clash
+from schedgap.benchmarks.audit.record import placed_on, rebuild, slots_of
+from schedgap.benchmarks.audit.result import RECORDED, Row, Side, Times
+from schedgap.benchmarks.audit.scores import Scores, scores
 from schedgap.benchmarks.evaluation.contained import Bounds, Contained, Failed
 from schedgap.benchmarks.importers import find_importer
 from schedgap.benchmarks.importers.servers import TraceServer
