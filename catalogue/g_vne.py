@@ -73,7 +73,7 @@ class GVne(FamilyProblem[GVneInstance]):
         _exact("mcf", "bound:solve_mcf", "the LP relaxation, a bound", "paper 004, (12)-(19)", started=""),
         _exact("augmented", "bound:solve_augmented", "the augmented LP, a bound", "paper 004, Algorithm 2", started=""),
         _exact("columns-lp", "bound:solve_columns_lp", "the LP over all capped rings, a bound", started=""),
-        _heuristic("greedy", "mixture:greedy", "most valuable rings first, each where a cycle can be closed"),
+        _heuristic("greedy", "greedy:greedy", "most valuable rings first, each where a cycle can be closed"),
         _heuristic(
             "lp-rs-mde-printed",
             "lp_rs_mde:lp_rs_mde_printed",

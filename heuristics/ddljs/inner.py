@@ -204,7 +204,7 @@ def slot_problem(progress: GreedyState, active: list[int], as_printed: bool = Fa
 
 
 def _greedy(instance: GVneInstance, asked: Asked) -> Answer:
-    from schedgap.heuristics.g_vne.mixture import greedy
+    from schedgap.heuristics.g_vne.greedy import greedy
 
     solution = greedy(instance, seed=asked.seed).solution
     assert solution is not None

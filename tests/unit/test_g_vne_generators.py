@@ -19,7 +19,7 @@ from schedgap.catalogue.g_vne import PROBLEM as G_VNE
 from schedgap.formulations.common.errors import InputError
 from schedgap.formulations.common.substrate import to_networkx
 from schedgap.formulations.g_vne.instance import GVneInstance
-from schedgap.heuristics.g_vne.mixture import greedy
+from schedgap.heuristics.g_vne.greedy import greedy
 
 ROOT = Path(__file__).parents[2]
 REAL = ROOT.parent / "shared" / "data"
