@@ -10,6 +10,7 @@ import threading
 import time
 from collections.abc import Callable
 from contextlib import suppress
+from mmap import mmap
 from pathlib import Path
 from typing import Any
 from weakref import WeakSet
@@ -75,7 +76,7 @@ def test_what_it_returns_when_it_is_ended_is_kept() -> None:
 @pytest.mark.parametrize("another_ends", [False, True])
 def test_a_method_that_takes_too_much_memory_is_ended(another_ends: bool) -> None:
     """Also while a process ends that was there before and had more than the budget."""
-    gc.collect()  # what other tests left would be freed in between
+    gc.collect()  # what other tests left would be given back in between
     holder = "import sys; held = b'x' * (3 * 10**8); print(len(held), flush=True); sys.stdin.read()"
     other = subprocess.Popen([sys.executable, "-c", holder], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
     assert other.stdout is not None
@@ -87,7 +88,8 @@ def test_a_method_that_takes_too_much_memory_is_ended(another_ends: bool) -> Non
             other.kill()
             other.wait()
         for _ in range(100):
-            taken.append(b"x" * 10**7)
+            taken.append(mmap(-1, 10**7))  # never out of what the process has and does not use, as bytes may be
+            taken[-1].write(b"x" * 10**7)
             wait_until_seen(len(taken))
         pytest.fail("nobody ended it")
 
@@ -276,6 +278,7 @@ def test_a_program_that_is_imported_keeps_its_limits(tmp_path: Path, monkeypatch
     """Only what is imported inside of the budget is waited for."""
     code = """
 from contextlib import suppress
+from mmap import mmap
 from pathlib import Path
 from schedgap.solvers.budget import Budget, OutOfBudgetError
 from schedgap.solvers.result import Deadline
