@@ -7,6 +7,7 @@ A program stays in memory: after a change of columns, rows, costs or bounds it i
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -122,7 +123,8 @@ class LinearProgram:
     def ray(self) -> Floats | None:
         """Multipliers of the rows that show that the program of the last solve is infeasible, where there are some."""
         found = self._highs.getDualRay()
-        return np.array(found[2], dtype=float) if found[1] else None
+        ray = np.array(found[2], dtype=float)
+        return ray if found[1] and np.isfinite(ray).all() else None
 
     def basis(self) -> tuple[Ints, Ints]:
         """Columns in the basis of the last solve, and the rows that are not: as many of each."""
@@ -154,7 +156,10 @@ class LinearProgram:
             return None
         solution = self._highs.getSolution()
         value = float(self._highs.getInfo().objective_function_value)
-        return Optimum(value, np.array(solution.col_value), np.array(solution.row_dual))
+        found = Optimum(value, np.array(solution.col_value), np.array(solution.row_dual))
+        # HiGHS takes costs of 1e20 and more as infinite, and so are the duals then.
+        finite = math.isfinite(value) and np.isfinite(found.x).all() and np.isfinite(found.duals).all()
+        return found if finite else None
 
     def remember(self) -> None:
         """Keep the basis of the last solve for :meth:`probe`."""
