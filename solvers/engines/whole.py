@@ -132,6 +132,8 @@ LARGEST_OBJECTIVE = 2.0**33
 """Objectives in whole numbers up to here: floating point then knows each of them from the next by far."""
 LARGEST_ROW = 2.0**20
 """Rows with larger whole numbers are left as they are: feasibility tolerances are absolute, so CBC runs for ever."""
+SMALLEST_ROW = -20
+"""Rows below two to this are restated in a smaller unit: engines drop such numbers or refuse."""
 LARGEST_COST = 2.0**14
 """Costs that have no whole numbers are scaled to about this: engines ignore differences below about 1e-6."""
 
@@ -296,6 +298,11 @@ def _rows(arrays: ModelArrays) -> tuple[ModelArrays, NDArray[np.bool_], float]:
             widest = max(widest, *map(abs, found[0]))
         else:
             coefficients[arrays.starts[row] : arrays.starts[row + 1]], low[row], high[row] = found
+    size = np.frexp(np.maximum.reduceat(np.abs(coefficients), begin))[1]
+    unit = np.where(size < SMALLEST_ROW, np.ldexp(1.0, size), 1.0)
+    coefficients /= np.repeat(unit, np.diff(arrays.starts))
+    low /= unit
+    high /= unit
     contradiction = arrays.contradiction
     if not contradiction and (low > high).any():
         contradiction = f"row {arrays.names[int(np.argmax(low > high))]}: no whole number fits"

@@ -154,7 +154,12 @@ class Examination:
         """The exact method with some of its stages, from a poor schedule where it needs one."""
         options = SolveOptions(threads=1, stages=stages, start=self._poor(stages))
         label = " + ".join(sorted(stages))
-        result = self._method("highs", options) if self.gate.solve is None else self.gate.solve(self.instance, options)
+        try:
+            solve = self.gate.solve
+            result = self._method("highs", options) if solve is None else solve(self.instance, options)
+        except ModelRefused:
+            self.record.open[f"{label} refuses"] += 1
+            return
         decided = result.info.get("decided by", "")
         known = stages | {"placements"} | ({"root node"} if "branch and price" in stages else set())
         if decided and decided not in known:

@@ -87,9 +87,9 @@ def test_scip_is_believed_where_its_relative_tolerance_is_less_than_a_whole(size
 @pytest.mark.parametrize("number", [1e-10, 1e16])
 def test_scip_refuses_numbers_that_it_would_change(number: float) -> None:
     maker = ModelMaker()
-    x = maker.var(0, 4, integer=False)
+    x, y = maker.var(0, 4, integer=False), maker.var(0, 4, integer=False)
     maker.minimise([(x, 1.0)])
-    maker.row([(x, number)], ">=", 0, "strange")
+    maker.row([(x, number), (y, 1.0)], ">=", 0, "strange")
     with pytest.raises(ModelRefused, match=r"row strange: coefficient .* is too small or too large for SCIP"):
         engine("scip").solve(maker.model(), ONE)
 

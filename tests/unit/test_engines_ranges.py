@@ -53,6 +53,18 @@ def test_a_row_that_no_whole_number_fits_is_a_contradiction() -> None:
         assert engine(name).solve(maker.model(), ONE).status is Status.INFEASIBLE
 
 
+@pytest.mark.parametrize("name", ["highs", "cbc", "cpsat", "scip"])
+def test_a_row_of_tiny_numbers_counts_as_any_other(name: str) -> None:
+    """Of 1e-15, in units that engines would drop, and not of few digits."""
+    maker = ModelMaker(-1)
+    x, y = maker.var(0, 9), maker.var(0, 9)
+    maker.minimise([(x, 2.0), (y, 3.0)])
+    maker.row([(x, 2.718281828459045e-15), (y, 3.141592653589793e-15)], "<=", 2.1e-14)
+    model = maker.model()
+    found = engine(name).solve(model, ONE)
+    assert (found.status, found.objective) == (Status.OPTIMAL, enumerate_optimum(model))
+
+
 def test_floats_are_read_as_short_fractions_or_short_decimals() -> None:
     assert exact_decimal(1 / 3) == Fraction(1, 3)
     assert exact_decimal(86 / 3) == Fraction(86, 3)

@@ -237,9 +237,9 @@ def test_highs_refuses_coefficients_that_it_would_drop() -> None:
     maker.row([(x, 1e-13)], ">=", 1.5e-13)  # over integers it is restated: x >= 2
     assert engine("highs").solve(maker.model(), ONE).objective == 2
     maker = ModelMaker()
-    x = maker.var(0, 4, integer=False)
+    x, y = maker.var(0, 4, integer=False), maker.var(0, 4, integer=False)
     maker.minimise([(x, 1.0)])
-    maker.row([(x, 1e-13)], ">=", 0, "faint")
+    maker.row([(x, 1e-13), (y, 1.0)], ">=", 0, "faint")
     with pytest.raises(ModelRefused, match=r"row faint: coefficient 1e-13 of x0"):
         engine("highs").solve(maker.model(), ONE)
     maker = ModelMaker()
