@@ -7,7 +7,6 @@ A program stays in memory: after a change of columns, rows, costs or bounds it i
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -158,7 +157,7 @@ class LinearProgram:
         value = float(self._highs.getInfo().objective_function_value)
         found = Optimum(value, np.array(solution.col_value), np.array(solution.row_dual))
         # HiGHS takes costs of 1e20 and more as infinite, and so are the duals then.
-        finite = math.isfinite(value) and np.isfinite(found.x).all() and np.isfinite(found.duals).all()
+        finite = all(np.isfinite(part).all() for part in (value, found.x, found.duals))
         return found if finite else None
 
     def remember(self) -> None:
