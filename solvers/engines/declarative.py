@@ -441,15 +441,19 @@ def _second_opinion(
         if not second.doubt:
             search.info["proof"] = Proof.AGREED if same_value or without else Proof.CLAIMED
             return _without_solution(search, second), termination
-        if same_value and second.claimed and first is not None:  # to 1e-6; a tree shows the rest
-            if nothing_better(whole_model(model_arrays(search.model)), first, options.deadline):
-                search.info["proof"] = Proof.AGREED
-                search.tighten(first)
-            else:
-                search.info["reason"] = f"{name} finds the same; that nothing better lies within 1e-6 is not shown"
-        elif without and search.best.solution is None:
-            search.info["proof"] = Proof.AGREED
+        nothing = without and search.best.solution is None
+        if not nothing and not (same_value and second.claimed):
+            return None, termination
+        # Engines in floating point agree to 1e-6, and on what they cut off: a tree shows the rest.
+        model, value = whole_model(model_arrays(search.model)), None if nothing else first
+        if second.status is not Status.UNBOUNDED and not nothing_better(model, value, options.deadline):
+            what = "there is no schedule" if nothing else "nothing better lies within 1e-6"
+            search.info["reason"] = f"{name} finds the same; that {what} is not shown"
+            return None, termination
+        search.info["proof"] = Proof.AGREED
+        if nothing:
             return second.status, termination
+        search.tighten(first)
         return None, termination
     return None, Termination.FINISHED
 

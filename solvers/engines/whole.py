@@ -53,18 +53,19 @@ def exact_bound(model: WholeModel, deadline: Deadline) -> float | None:
     return bound
 
 
-def nothing_better(model: WholeModel, value: float, deadline: Deadline) -> bool:
+def nothing_better(model: WholeModel, value: float | None, deadline: Deadline) -> bool:
     """Whether no point is better than `value` by more than 1e-9 of it: a tree of such bounds, as certificates have.
 
-    False where the tree has more than LEAVES, or a variable no limit.
+    None: whether there is no point at all. False where the tree has more than LEAVES, or a variable no limit.
     """
     from schedgap.solvers.certificates.tree import Tree, Unproven
 
-    goal = model.objective
+    goal, target = model.objective, None
     if not np.isfinite([model.arrays.lower, model.arrays.upper]).all():
         return False
-    off = CHECK_TOLERANCE * abs(Fraction(value))
-    target = (goal.sense * (Fraction(value) - goal.constant) - off) / goal.unit
+    if value is not None:
+        off = CHECK_TOLERANCE * abs(Fraction(value))
+        target = (goal.sense * (Fraction(value) - goal.constant) - off) / goal.unit
     try:
         Tree(_in_fractions(model), target, deadline, LEAVES).grow()
     except Unproven:

@@ -236,6 +236,31 @@ def test_what_two_engines_in_doubt_agree_on_is_shown_exactly(
     assert ("within 1e-6 is not shown" in result.info.get("reason", "")) == (proof is None)
 
 
+@pytest.mark.parametrize(
+    ("least", "status", "proof"), [(2.5, Status.INFEASIBLE, "agreed"), (2.0, Status.UNKNOWN, None)]
+)
+def test_that_nothing_is_possible_is_shown_exactly_too(
+    monkeypatch: pytest.MonkeyPatch, least: float, status: Status, proof: str
+) -> None:
+    """Two engines in doubt say so; x + y >= 2 has a point, 2.5 has none."""
+
+    class Without(Told):
+        def solve(self, model: DeclarativeModel, options: SolveOptions) -> EngineAnswer:
+            return EngineAnswer(Status.INFEASIBLE, Termination.PROVEN, "1.0", 0.1, doubt="wide")
+
+    engines = {name: Without(name, None, None, "wide") for name in ("highs", "cbc")}
+    engines["cpsat"] = Told("cpsat", None, None, "")
+    monkeypatch.setattr(declarative, "engine", engines.__getitem__)
+    maker = ModelMaker()
+    x, y = maker.var(0, 1), maker.var(0, 1, integer=False)
+    maker.minimise([(x, 1.0), (y, 1.0)])
+    maker.row([(x, 1.0), (y, 1.0)], ">=", least)
+    model = maker.model()
+    result = solve_declarative(lambda: model, "highs", ONE, checker_of(model))
+    assert (result.status, result.info.get("proof")) == (status, proof)
+    assert ("that there is no schedule is not shown" in result.info.get("reason", "")) == (proof is None)
+
+
 def test_the_exact_bound_stands_where_the_time_is_over(monkeypatch: pytest.MonkeyPatch) -> None:
     """An engine in doubt that is stopped leaves its solution, and the bound of the relaxation's duals."""
 
