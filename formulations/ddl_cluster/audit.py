@@ -206,8 +206,8 @@ def _sums(piece: NDArray[np.float64], moments: IntArray, begin: IntArray, end: I
     return total
 
 
-AUDITED_TASKS = 50_000_000
-"""Runs of up to so many compute tasks are audited; the record of a larger one would take more than 800 MB."""
+AUDITED_TASKS = 5_000_000
+"""Runs of up to so many compute tasks are audited: what repeats itself is replayed in far less time than its audit takes."""
 
 
 class Recorded(Protocol):

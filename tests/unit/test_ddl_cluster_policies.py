@@ -231,7 +231,7 @@ def large(iterations: int) -> DdlClusterInstance:
 
 def test_a_run_whose_audit_cannot_end_by_the_deadline_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(policies, "simulate", None)  # it is not begun
-    run = ada_srsf(large(6_000_000), deadline=Deadline.after(1.0))
+    run = ada_srsf(large(600_000), deadline=Deadline.after(1.0))
     assert run.solution is None
     assert run.info["stopped"] == "time limit"
     assert "the time limit is too short: the run and its check take" in run.info["reason"]
