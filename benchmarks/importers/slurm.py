@@ -129,7 +129,7 @@ def _cells(job: Json) -> Sequence[str]:
         plain_cell(times.get("end")),
         plain_cell(times.get("eligible")),
         plain_cell(job.get("nodes")),
-        f"{60 * int(limit)}" if limit.isdigit() else "",
+        f"{60 * int(limit)}" if limit.isdecimal() else "",
         plain_cell(job.get("partition")),
         plain_cell(job.get("user")),
         _tres(tres.get("requested")),

@@ -34,30 +34,29 @@ FACTORS = {"": Fraction(1), "m": Fraction(1, 1000), "u": Fraction(1, 10**6), "n"
 FACTORS |= {letter: Fraction(1000) ** (n + 1) for n, letter in enumerate(("k", "M", "G", "T", "P", "E"))}
 FACTORS |= {f"{letter}i": Fraction(1024) ** (n + 1) for n, letter in enumerate("KMGTPE")}
 _QUANTITY = re.compile(r"([+-]?(?:\d+\.?\d*|\.\d+))(?:[eE]([+-]?\d{1,3})|([a-zA-Z]{0,2}))")
+_NUMBER = re.compile(r"-?[0-9]{1,18}")
 _RESOURCES = {"requests": dict, "limits": dict}
 _TERM = {"matchExpressions": [{"values": [str]}], "matchFields": [{"values": [str]}]}
 _AFFINITY = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [_TERM]}}
-_TEXTS = {"name": str, "namespace": str}
+_TEXTS = {str: str}
 READ = ("Node", "Pod", "PodGroup", "Topology")
 FORM = {
     "metadata": {
         "name": str,
         "namespace": str,
-        "labels": dict,
-        "annotations": dict,
+        "labels": _TEXTS,
+        "annotations": _TEXTS,
         "ownerReferences": [{"kind": str}],
     },
     "spec": {
-        **{"nodeName": str, "priority": int, "nodeSelector": dict, "overhead": dict},
+        **{"nodeName": str, "priority": int, "nodeSelector": _TEXTS, "overhead": dict},
         **{name: [{"resources": _RESOURCES}] for name in ("containers", "initContainers")},
         **{"taints": [{}], "tolerations": [{}], "levels": [{"nodeLabel": str}]},
-        "affinity": {
-            "nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [_TERM]}}
-        },
+        "affinity": {"nodeAffinity": _AFFINITY},
     },
     "status": {"conditions": [{}], "allocatable": dict, "capacity": dict},
 }
-"""What is read of nodes, pods and their groups, with the type of each part that is there."""
+"""What is read of nodes, pods and groups, with the type of each part; ``str`` is every key."""
 _TYPES = {dict: "an object", list: "a list", str: "a text", int: "a whole number"}
 MOVE, END = 1, 10
 """Prices per pod of moving what runs and of ending it, where a controller would start it again."""
@@ -72,8 +71,8 @@ def quantity(text: object, place: str) -> Fraction:
     if found is None or (found[3] or "") not in FACTORS:
         raise InputError(f"{place}: {str(text)[:40]!r} is no quantity, such as 500m or 16Gi")
     value = Fraction(found[1]) * (Fraction(10) ** int(found[2]) if found[2] else FACTORS[found[3] or ""])
-    if value < 0:
-        raise InputError(f"{place}: {text} is below 0")
+    if not 0 <= value < 2**63:
+        raise InputError(f"{place}: {str(text)[:40]} is not from 0 to 2^63 - 1")
     return value
 
 
@@ -244,9 +243,10 @@ def _formed(value: Any, form: Any, place: str) -> None:
         for at, inner in enumerate(value):
             _formed(inner, form[0], f"{place}[{at}]")
     elif isinstance(form, dict):
-        for name, part in form.items():
-            if value.get(name) is not None:
-                _formed(value[name], part, f"{place}.{name}")
+        for key, part in form.items():
+            for name in value if key is str else (key,):
+                if value.get(name) is not None:
+                    _formed(value[name], part, f"{place}.{name}")
 
 
 def _expressed(labels: Mapping[str, str], one: Mapping[str, Json]) -> bool:
@@ -257,8 +257,11 @@ def _expressed(labels: Mapping[str, str], one: Mapping[str, Json]) -> bool:
         return (value in values) is (operator == "In")
     if operator in ("Exists", "DoesNotExist"):
         return (value is not None) is (operator == "Exists")
-    if operator in ("Gt", "Lt") and value is not None and value.lstrip("-").isdigit() and values:
-        return int(value) > int(values[0]) if operator == "Gt" else int(value) < int(values[0])
+    both = [str(text) for text in (value, *values[:1])]
+    numbers = [int(text) for text in both if _NUMBER.fullmatch(text)]
+    if operator in ("Gt", "Lt") and len(numbers) == 2:
+        left, right = numbers
+        return left > right if operator == "Gt" else left < right
     return False
 
 

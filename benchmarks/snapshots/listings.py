@@ -22,11 +22,18 @@ from schedgap.benchmarks.importers.rows import opened
 from schedgap.benchmarks.importers.slurm import NODE, gpus_of, gres, plain_cell
 from schedgap.benchmarks.snapshots.kubernetes import quantity
 from schedgap.formulations.common.errors import InputError
-from schedgap.formulations.common.instance import Json, Solution, read_json
+from schedgap.formulations.common.instance import MOST_GPUS, Json, Solution, read_json
 from schedgap.formulations.gang_placement.instance import WHOLE, GangPlacementInstance
 
 UNAVAILABLE = ("DOWN", "DRAIN", "FAIL", "MAINT", "NOT_RESPONDING", "PLANNED", "POWER", "REBOOT", "RESERVED", "UNKNOWN")
 """States in which a node takes no new jobs, as parts of Slurm's words."""
+
+
+def entirely_free(devices: int, place: str) -> list[int]:
+    """So many devices of a node; no instance has more than :data:`MOST_GPUS`."""
+    if devices > MOST_GPUS:
+        raise InputError(f"{place}: a node with {devices} GPUs, at most {MOST_GPUS} are supported")
+    return [WHOLE] * devices
 
 
 @dataclass
@@ -50,7 +57,8 @@ class Draft:
         if name in self.index:
             raise InputError(f"{place}: node {name!r} is there twice")
         self.index[name] = len(self.nodes)
-        made = {"id": name if self.keep else f"node-{len(self.nodes)}", "gpus": [WHOLE] * devices, "free": dict(free)}
+        gpus = entirely_free(devices, place)
+        made = {"id": name if self.keep else f"node-{len(self.nodes)}", "gpus": gpus, "free": dict(free)}
         self.nodes.append(made | ({"gpu_model": model} if model else {}) | {"labels": {}})
 
     def run(self, name: str, n: int, devices: int, request: Mapping[str, int]) -> dict[str, Json]:
@@ -168,7 +176,7 @@ def _slurm_nodes(draft: Draft, path: Path) -> set[int]:
         place = f"{path}: line {text.count(chr(10), 0, found.start()) + 1}"
         said = dict(re.findall(r"(\w+)=(\S+)", found[2]))
         for key in ("CPUTot", "RealMemory"):
-            if not said.get(key, "").isdigit():
+            if not re.fullmatch(r"[0-9]{1,12}", said.get(key, "")):
                 raise InputError(f"{place}: node {found[1]} has no {key}= with a number, got {said.get(key)!r}")
         devices, model = gres("" if said.get("Gres", "(null)") == "(null)" else said["Gres"])
         free = {"cpu": WHOLE * int(said["CPUTot"]), "memory": int(said["RealMemory"])}
@@ -296,17 +304,19 @@ def _came(group: Mapping[str, Any]) -> int:
     """When the group was asked for, where the listing tells."""
     stats = group.get("stats")
     moment = str(stats.get("creation_request_received_ns", "")) if isinstance(stats, Mapping) else ""
-    return int(moment) if moment.isdigit() and len(moment) < 30 else 0
+    return int(moment) if moment.isdecimal() and len(moment) < 30 else 0
 
 
 def _of_table(name: str, group: Json, source: str) -> Mapping[str, Any]:
     """A group of ``placement_group_table()`` as the listing has it."""
-    bundles = group.get("bundles") if isinstance(group, Mapping) else None
-    if not isinstance(bundles, Mapping):
-        raise InputError(f"{source}: {name[:60]}.bundles: must be an object, as placement_group_table() has it")
-    there = group.get("bundles_to_node_id") or {}
+    parts: Mapping[str, Any] = group if isinstance(group, Mapping) else {}
+    bundles: Any = parts.get("bundles")
+    there: Any = parts.get("bundles_to_node_id") or {}
+    for key, part in (("bundles", bundles), ("bundles_to_node_id", there)):
+        if not isinstance(part, Mapping):
+            raise InputError(f"{source}: {name[:60]}.{key}: must be an object, as placement_group_table() has it")
     made = [{"unit_resources": asked, "node_id": there.get(b)} for b, asked in bundles.items()]
-    return {**group, "placement_group_id": name, "bundles": made}
+    return {**parts, "placement_group_id": name, "bundles": made}
 
 
 def _ray_group(draft: Draft, group: Mapping[str, Any], place: str) -> None:

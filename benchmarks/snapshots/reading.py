@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from schedgap.benchmarks.snapshots.kubernetes import END, HOST, MODEL, MOVE, TOPOLOGY, Kubernetes, is_gpu
-from schedgap.benchmarks.snapshots.listings import LISTINGS, Draft, told
+from schedgap.benchmarks.snapshots.listings import LISTINGS, Draft, entirely_free, told
 from schedgap.formulations.common.errors import InputError
 from schedgap.formulations.common.instance import Json, Solution, read_json
 from schedgap.formulations.gang_placement.check import check
@@ -136,7 +136,7 @@ class _Cluster:
         made: dict[str, Any] = {
             "id": node["metadata"]["name"] if self.draft.keep else f"node-{n}",
             "domain": [str(labels.get(level) or f"without-{n}") for level in self.levels],
-            "gpus": [WHOLE] * devices,
+            "gpus": entirely_free(devices, f"{place}.status.allocatable"),
             "free": {name: amount for name, amount in room.items() if not is_gpu(name)},
             "labels": {},
         }

@@ -209,6 +209,16 @@ BAD: list[tuple[Any, Any, str, str]] = [
     (PODS.replace("460", "x"), NODES, "csv", "line 2: gpu_milli: must be a whole number from 0, got 'x'"),
     (PODS.replace("2,1000", "2,500"), NODES, "csv", "line 3: gpu_milli: 2 GPUs of 500"),
     (PODS, NODES.replace("gpu,", "gpus,"), "csv", "nodes: line 1: there is no column 'gpu'"),
+    (squeue(), slurm_nodes(memory="3²"), "json", "line 1: node n1 has no RealMemory= with a number, got '3²'"),
+    (squeue(), slurm_nodes().replace(":8(", ":99999999999("), "json", "a node with 99999999999 GPUs, at most"),
+    (ray_groups(), changed(ray_nodes(), 0, "resources_total", "GPU", value=1e15), "json", "GPUs, at most"),
+    (
+        {"g": {"bundles": {"0": {}}, "bundles_to_node_id": [3], "strategy": "PACK", "state": "PENDING"}},
+        ray_nodes(),
+        "json",
+        "g.bundles_to_node_id: must be an object",
+    ),
+    (PODS, NODES.replace("2,T4", "999999999,T4"), "csv", "line 2: a node with 999999999 GPUs, at most"),
     (PODS, NODES + "z,1\n", "csv", "nodes: line 4: has not as many cells"),
 ]
 

@@ -220,6 +220,18 @@ def _with(data: Data, *path: Any, value: Any) -> Data:
         (_with(cluster(), "items", 4, "spec", "containers", value=3), "items[4].spec.containers: must be a list"),
         (_with(cluster(), "items", 4, "spec", "priority", value="x"), "items[4].spec.priority: must be a whole number"),
         (_with(cluster(), "items", 0, "status", "conditions", value=[3]), "items[0].status.conditions[0]: must be an"),
+        (
+            _with(cluster(), "items", 0, "metadata", "labels", "rack", value=[]),
+            "items[0].metadata.labels.rack: must be",
+        ),
+        (
+            _with(cluster(), "items", 0, "status", "allocatable", "nvidia.com/gpu", value="1e12"),
+            "items[0].status.allocatable: a node with 1000000000000 GPUs, at most",
+        ),
+        (
+            _with(cluster(), "items", 0, "status", "allocatable", "cpu", value="1e999"),
+            "1e999 is not from 0 to 2^63 - 1",
+        ),
         ({"problem": "gang-placement", "nodes": []}, "nodes: must have at least 1"),
         ({"problem": "hadar"}, "problem"),
     ],
