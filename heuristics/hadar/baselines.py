@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from schedgap.formulations.common.errors import ModelRefused
+from schedgap.formulations.common.numbers import unit_of
 from schedgap.formulations.hadar.instance import HadarInstance
 from schedgap.formulations.hadar.tables import ProgressTables, tables
 from schedgap.heuristics.common.run import HeuristicRun
@@ -266,7 +267,9 @@ def time_fractions(data: ProgressTables, jobs: Ints, left: Floats, policy: str) 
         else:
             equal = float((share[i] * fits[i] * data.capacity).sum() / data.capacity.sum())
             scale = equal / workers[i]
-        lines.append((np.append(own, columns - 1), np.append(share[i], -scale), 0.0, INFINITY))
+        row = np.append(share[i] * fits[i], -scale)
+        row /= unit_of(float(np.abs(row).max()), (1e-6, np.inf))  # else HiGHS drops it; it says the same in any unit
+        lines.append((np.append(own, columns - 1), row, 0.0, INFINITY))
     for r in range(kinds):
         lines.append((np.arange(n) * kinds + r, workers, -INFINITY, float(data.capacity[r])))
     if policy == "max-sum":
