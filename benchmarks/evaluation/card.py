@@ -72,7 +72,7 @@ class Trial:
             "objective": self.objective,
             "optimum": self.known.optimum,
             "bound": self.known.bound,
-            "ratio": None if value is None else finite_value(value),
+            "ratio": finite_value(value),
             "ratio_to": to or None,
             "seconds": self.seconds,
         }
@@ -188,7 +188,7 @@ class Card:
                     "held": held,
                     "refuted": refuted,
                     "not_applicable": other,
-                    "tightness": None if tight is None else finite_value(tight),
+                    "tightness": finite_value(tight),
                 }
                 for claim, held, refuted, other, tight in self.claims
             ],

@@ -28,7 +28,7 @@ from schedgap.benchmarks.instances import workload_of
 from schedgap.catalogue.method import Given, Kind, Method
 from schedgap.catalogue.problem import Problem
 from schedgap.formulations.common.check import CheckReport
-from schedgap.formulations.common.errors import InputError, printable
+from schedgap.formulations.common.errors import InputError, brief, printable
 from schedgap.formulations.common.instance import Instance, Json, Solution
 from schedgap.solvers.result import NO_DEADLINE, Deadline, clock
 
@@ -38,6 +38,8 @@ MOST_VALUES = 1_000_000
 DEEPEST = 32
 GUEST = "schedgap.benchmarks.evaluation.guest"
 """The module that its process runs."""
+GIVE_UP = 3
+"""Instances on which it runs out of time or ends, one after another, before the rest is not tried any more."""
 _SHOWN = 300
 
 
@@ -47,6 +49,24 @@ class Failed(Exception):
     def __init__(self, kind: str, message: str) -> None:
         super().__init__(printable(message))
         self.kind = kind
+
+
+@dataclass(frozen=True)
+class Judged:
+    """What came of an instance."""
+
+    objective: float | None = None  # the checker's; None where there is no feasible solution
+    # infeasible, none, error, time, memory, answer, died or untried, and a line; empty where feasible
+    failure: str = ""
+    message: str = ""
+    seconds: float | None = None  # measured outside; None where nothing came
+    solution: Solution | None = None  # what it answered, where the checker can read that
+    looks: float | None = None  # what the objective would be if no constraint were broken
+
+    @property
+    def ended(self) -> bool:
+        """Its process is no more, by itself or by the limit."""
+        return self.failure in ("time", "died")
 
 
 @dataclass(frozen=True)
@@ -117,6 +137,25 @@ class Contained:
         if solution is not None and not isinstance(solution, dict):
             raise Failed("answer", f"must return a solution object or None, got {type(solution).__name__}")
         return solution
+
+    def judged(self, instance: Instance, seed: int) -> Judged:
+        """What it answers, checked at once."""
+        try:
+            solution = self(instance, seed=seed)
+        except Failed as error:
+            return Judged(failure=error.kind, message=str(error))
+        if solution is None:
+            return Judged(failure="none", message="found nothing", seconds=self.seconds)
+        try:
+            report = self.check(instance, solution)
+        except InputError as error:
+            message = f"no solution of {self.problem.id}: {error}"
+            return Judged(failure="infeasible", message=message, seconds=self.seconds)
+        value = None if report.objective is None else report.value
+        if report.feasible and value is not None:
+            return Judged(value, seconds=self.seconds, solution=solution)
+        message = "has no objective" if report.feasible else brief(report.violations[0].message)
+        return Judged(None, "infeasible", message, self.seconds, solution, value)
 
     @property
     def outside_model(self) -> bool:
@@ -240,7 +279,7 @@ class Contained:
         if fault := _unbounded(data):
             raise Failed("answer", f"sent {fault} are taken")
         try:
-            answer = json.loads(data, parse_constant=_refuse)
+            answer = json.loads(data.decode(), parse_constant=_refuse)  # UTF-8, in which letters hide no quotation mark
         except (ValueError, RecursionError) as error:
             raise Failed("answer", f"sent what is no JSON: {error}") from None
         if not isinstance(answer, dict):
@@ -271,8 +310,11 @@ class Contained:
         with contextlib.suppress(subprocess.TimeoutExpired):
             self._process.wait(1.0)
         code = self._process.returncode
-        how = f"by signal {-code}" if code is not None and code < 0 else f"with status {code}"
-        return Failed("died", f"its process ended {how}")
+        if code is None:
+            return Failed("died", "its process answers no more")
+        return Failed(
+            "died", f"its process ended by signal {-code}" if code < 0 else f"its process ended with status {code}"
+        )
 
     def _look(self) -> None:
         """Its peak memory, as the system tells it."""

@@ -19,7 +19,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from schedgap.benchmarks.evaluation.contained import GUEST, Bounds, Contained, Failed
+from schedgap.benchmarks.evaluation.contained import GIVE_UP, GUEST, Bounds, Contained, Judged
 from schedgap.benchmarks.evaluation.nursery import Nursery
 from schedgap.benchmarks.evaluation.online import scheduled
 from schedgap.benchmarks.library.collection import Entry, entries
@@ -27,35 +27,26 @@ from schedgap.benchmarks.online.replay import Estimates, check_online
 from schedgap.benchmarks.text import fixed, table
 from schedgap.catalogue.problem import Problem
 from schedgap.catalogue.registry import find_problem
-from schedgap.formulations.common.check import CheckReport
-from schedgap.formulations.common.errors import Disagreement, InputError, brief, printable
+from schedgap.formulations.common.errors import Disagreement, InputError, printable
 from schedgap.formulations.common.instance import Json
 from schedgap.formulations.common.numbers import ratio, share_of_best
 from schedgap.solvers.incumbent import contradicts
 
 FIRST = 3
 """Instances, the smallest, of which a candidate has to schedule one before the rest is tried."""
-GIVE_UP = 3
-"""Instances on which it runs out of time or ends, one after another, before the rest is not tried any more."""
 FIRST_RUN = 5.0
 """Seconds for a run that does not count, in which a candidate may import and compile."""
 SHOWN = 6_000
 """Letters of an instance that is given back with what went wrong on it."""
 
 
-@dataclass(frozen=True)
-class Attempt:
+@dataclass(frozen=True, kw_only=True)
+class Attempt(Judged):
     """A candidate on a stored instance."""
 
     entry: Entry  # the instance with what is known of it
-    objective: float | None  # the checker's; None where there is no feasible solution
-    ratio: float | None
-    to: str  # optimum or bound
-    failure: str  # as in a card; empty where feasible
-    message: str
-    seconds: float | None  # measured outside; None where nothing came
-    # objective of an answer that breaks a rule, where it is better than what is possible
-    looks: float | None = None
+    ratio: float | None = None
+    to: str = ""  # optimum or bound
 
     def to_dict(self) -> dict[str, Json]:
         """JSON-compatible form."""
@@ -231,49 +222,38 @@ class FrozenJudge:
 
     def _attempts(self, contained: Contained, most: int | None) -> list[Attempt]:
         attempts: list[Attempt] = []
+        ended = 0
         for place, entry in enumerate(self.entries[:most]):
-            last = attempts[-GIVE_UP:]
-            ended = len(last) == GIVE_UP and all(one.failure in ("time", "died", "untried") for one in last)
-            if ended or (place >= FIRST and not any(one.objective is not None for one in attempts)):
-                attempts.append(Attempt(entry, None, None, "", "untried", "not tried after the failures before", None))
-            else:
-                attempts.append(self._attempt(contained, entry, place))
+            if ended >= GIVE_UP or (place >= FIRST and all(one.objective is None for one in attempts)):
+                message = "not tried after the failures before"
+                attempts.append(Attempt(failure="untried", message=message, entry=entry))
+                continue
+            judged = contained.judged(entry.instance, place)
+            ended = ended + 1 if judged.ended else 0
+            attempts.append(self._attempt(contained, entry, judged))
         return attempts
 
-    def _attempt(self, contained: Contained, entry: Entry, place: int) -> Attempt:
-        instance = entry.instance
-        try:
-            solution = contained(instance, seed=place)
-        except Failed as error:
-            return Attempt(entry, None, None, "", error.kind, str(error), None)
-        if solution is None:
-            return Attempt(entry, None, None, "", "none", "found nothing", contained.seconds)
-        try:
-            report = contained.check(instance, solution)
-        except InputError as error:
-            return Attempt(entry, None, None, "", "infeasible", f"no solution: {error}", contained.seconds)
-        if not report.feasible or report.objective is None:
-            return self._refused(entry, report, contained)
-        objective = float(report.objective)
-        bound = contained.certified_bound(instance) if contained.outside_model else entry.known.bound
-        if bound is not None and contradicts(objective, bound, self.problem.sense):
+    def _attempt(self, contained: Contained, entry: Entry, judged: Judged) -> Attempt:
+        """The answer beside what is known of the instance; one that breaks a rule may look better than the best."""
+        outside, sense = contained.outside_model, self.problem.sense
+        bound = contained.certified_bound(entry.instance) if outside and not judged.failure else entry.known.bound
+
+        def too_good(value: float | None) -> bool:
+            return value is not None and bound is not None and contradicts(value, bound, sense)
+
+        told = {**vars(judged), "solution": None, "entry": entry}
+        if judged.failure and (outside or not too_good(judged.looks)):
+            return Attempt(**{**told, "looks": None})
+        if judged.failure:
+            note = f"; but for that its {judged.looks:.6g} would be better than possible ({bound:.6g})"
+            return Attempt(**{**told, "message": judged.message + note})
+        objective = judged.objective
+        if too_good(objective):
             raise Disagreement(
                 f"{contained.name} has {objective:.12g} on {entry.id}, better than the bound {bound:.12g}"
             )
-        value, to = entry.ratio(objective)
-        if contained.outside_model:
-            value, to = ratio(objective, bound, self.problem.sense), "bound"
-        return Attempt(entry, objective, value, to, "", "", contained.seconds)
-
-    def _refused(self, entry: Entry, report: CheckReport, contained: Contained) -> Attempt:
-        """An answer that breaks a rule, and may look better than the best."""
-        said, looks = brief(report.violations[0].message) if report.violations else "has no objective", None
-        value = None if report.objective is None else float(report.objective)
-        bound = None if contained.outside_model else entry.known.bound
-        if value is not None and bound is not None and contradicts(value, bound, self.problem.sense):
-            looks = value
-            said += f"; but for that its {value:.6g} would be better than possible ({bound:.6g})"
-        return Attempt(entry, None, None, "", "infeasible", said, contained.seconds, looks)
+        value, to = (ratio(objective, bound, sense), "bound") if outside else entry.ratio(objective)
+        return Attempt(**told, ratio=value, to=to)
 
 
 @functools.cache

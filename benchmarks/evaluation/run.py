@@ -9,17 +9,16 @@ import secrets
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
 
 from schedgap.benchmarks.evaluation.card import Card, Trial
-from schedgap.benchmarks.evaluation.contained import Bounds, Contained, Failed
+from schedgap.benchmarks.evaluation.contained import GIVE_UP, Bounds, Contained, Judged
 from schedgap.benchmarks.evaluation.drawn import drawn_instances, given_instances, held_out_families
 from schedgap.benchmarks.evaluation.online import adversary, scheduled, watch
 from schedgap.benchmarks.hunt.result import Hunted
 from schedgap.benchmarks.hunt.run import hunt
 from schedgap.benchmarks.hunt.target import Target
-from schedgap.benchmarks.judging.claims import claims_of, users_claims
 from schedgap.benchmarks.judging.judge import evaluate as judge_claim
+from schedgap.benchmarks.judging.judge import guarantees_of
 from schedgap.benchmarks.online.replay import Estimates, check_online
 from schedgap.benchmarks.sweep.cluster import check_cluster
 from schedgap.benchmarks.sweep.progress import Progress, Sink
@@ -29,8 +28,8 @@ from schedgap.catalogue.agreement import Answer, agree, kept, write_disagreement
 from schedgap.catalogue.method import one_line
 from schedgap.catalogue.problem import Problem
 from schedgap.catalogue.run import run_method
-from schedgap.formulations.common.errors import Disagreement, InputError, SchedgapError, brief
-from schedgap.formulations.common.instance import Instance, Solution
+from schedgap.formulations.common.errors import Disagreement, InputError, SchedgapError
+from schedgap.formulations.common.instance import Instance
 from schedgap.heuristics.common.guarantee import Case, Guarantee, Verdict
 from schedgap.solvers.result import SolveOptions, Status
 
@@ -44,8 +43,6 @@ LARGEST_SEED = 9 * 10**9
 """Fresh seeds are below it: instances then have seeds that every reader of JSON keeps exactly."""
 LARGEST_KEPT = 1 << 20
 """Bytes of a solution that is kept: there may be many, each with millions of them."""
-GIVE_UP = 3
-"""Instances on which it runs out of time or ends, one after another, before the rest is not tried any more."""
 
 
 def evaluate(
@@ -142,53 +139,30 @@ def _set_aside(folder: Path) -> None:
             folder.rename(next(to for k in numbers if not (to := folder.with_name(f"hunt-unfinished-{k}")).exists()))
 
 
-@dataclass(frozen=True)
-class _Answer:
-    """What came of an instance, checked at once, so that no more than one large answer is ever held."""
-
-    objective: float | None = None
-    failure: str = ""
-    message: str = ""
-    seconds: float | None = None
-    solution: dict[str, Any] | None = None
-    """A feasible one that is not too large to be kept."""
-
-
 def _answers(
     contained: Contained, chosen: Iterable[tuple[str, int, Instance]], bar: Progress, rejected: Path
-) -> Iterable[_Answer]:
-    """What it answers; its own randomness gets the instance's place in the list, which tells no seed of an instance."""
+) -> Iterable[Judged]:
+    """What it answers, no more than one large answer held at a time; what the checker rejects is kept there.
+
+    Its own randomness gets the instance's place in the list, which tells no seed of an instance.
+    """
     ended = 0
     for place, (family, number, instance) in enumerate(chosen):
         bar.step(f"{family} {number}")
         if ended >= GIVE_UP:
-            yield _Answer(None, "untried", f"not tried: it gave no answer {GIVE_UP} times one after another")
+            message = f"not tried: it gave no answer {GIVE_UP} times one after another"
+            yield Judged(failure="untried", message=message)
             continue
-        try:
-            with bar.at_work(f"{family} {number}"):
-                solution = contained(instance, seed=place)
-        except Failed as error:
-            ended = ended + 1 if error.kind in ("time", "died") else 0
-            yield _Answer(None, error.kind, str(error))
-        else:
-            ended = 0
-            yield _checked(contained, instance, solution, rejected)
-
-
-def _checked(contained: Contained, instance: Instance, solution: Solution | None, rejected: Path) -> _Answer:
-    """What the checker says of an answer; what is `rejected` is kept there."""
-    if solution is None:
-        return _Answer(None, "none", "found nothing", contained.seconds)
-    small = len(json.dumps(solution)) <= LARGEST_KEPT
-    try:
-        report = contained.check(instance, solution)
-    except InputError as error:
-        return _Answer(None, "infeasible", f"no solution of {contained.problem.id}: {error}", contained.seconds)
-    if report.violations or report.objective is None:
-        message = brief(report.violations[0].message) if report.violations else "has no objective"
-        message += f"; see: {kept(solution, instance, contained.name, rejected)}" if small else "; too large to be kept"
-        return _Answer(None, "infeasible", message, contained.seconds)
-    return _Answer(report.value, "", "", contained.seconds, dict(solution) if small else None)
+        with bar.at_work(f"{family} {number}"):
+            found = contained.judged(instance, place)
+        ended = ended + 1 if found.ended else 0
+        if found.solution is not None and len(json.dumps(found.solution)) > LARGEST_KEPT:
+            note = "; too large to be kept" if found.failure else ""
+            found = replace(found, message=found.message + note, solution=None)
+        elif found.solution is not None and found.failure:
+            file = kept(found.solution, instance, contained.name, rejected)
+            found = replace(found, message=f"{found.message}; see: {file}", solution=None)
+        yield found
 
 
 @dataclass(frozen=True)
@@ -275,7 +249,7 @@ def _references(questions: Sequence[_Question], workers: int, cluster: str | Non
     return [found[id(question)] for question in questions]
 
 
-def _judged(question: _Question, reference: _Reference, contained: Contained, answer: _Answer) -> Trial:
+def _judged(question: _Question, reference: _Reference, contained: Contained, answer: Judged) -> Trial:
     """Compare the answer with what is known of the instance."""
     problem, instance = question.problem, question.instance
     found = [] if contained.outside_model else list(reference.answers)
@@ -301,22 +275,10 @@ def _claims(
     if worst is not None:
         instance = problem.instance_class.parse(dict(worst.data))
         cases.append(Case(instance, worst.objective, {}, worst.optimum, worst.optimum))
-    own = {claim.id for claim in users_claims()}
     rows = []
-    for claim in claims_of(problem):
-        if claim.id not in own or claim.method != scheduler or claim.measure is not None or claim.sample is not None:
-            continue
-        held = refuted = other = 0
-        tightest: float | None = None
-        for case in cases:
-            if case.objective is None:
-                other += 1
-                continue
-            judged = judge_claim(claim, case).evaluation
-            held += judged.verdict is Verdict.HELD
-            refuted += judged.verdict is Verdict.REFUTED
-            other += judged.verdict is Verdict.NOT_APPLICABLE
-            if judged.tightness is not None:
-                tightest = max(tightest or 0.0, judged.tightness)
-        rows.append((claim, held, refuted, other, tightest))
+    for claim in guarantees_of(problem, scheduler):
+        judged = [judge_claim(claim, case).evaluation for case in cases if case.objective is not None]
+        held, refuted = (sum(one.verdict is verdict for one in judged) for verdict in (Verdict.HELD, Verdict.REFUTED))
+        tightest = max((one.tightness for one in judged if one.tightness is not None), default=None)
+        rows.append((claim, held, refuted, len(cases) - held - refuted, tightest))
     return rows
