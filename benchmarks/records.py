@@ -103,6 +103,7 @@ class Record:
         if not row["instance_hash"] and row["status"] not in list(Status):
             given["status"] = "unknown"  # stores of earlier versions say more of measurements
         known = vars(validated(_row_form(), given, source))
+        validated(_Info, known["info"], f"{source}: info")
         result = Result(**{part.name: known.pop(part.name) for part in fields(Result)})
         return cls(**known, result=result)
 
@@ -175,6 +176,14 @@ def _row_form() -> type[Part]:
     hints |= {name: Annotated[hints[name], Field(strict=False)] for name in ("status", "termination")}
     hints["payload"] = list[dict[str, Any]] | dict[str, Any] | None
     return create_model("Row", __base__=Part, **{name: hints[name] for name in hints if name != "result"})
+
+
+class _Info(Part):
+    """What a report reads of any method's info."""
+
+    model_config = ConfigDict(extra="ignore")
+    proof: Annotated[Proof, Field(strict=False)] = Proof.CLAIMED
+    anytime: list[Annotated[list[float | None], Field(min_length=3, max_length=3)]] = Field(default=[])
 
 
 class _Session(Part):

@@ -21,6 +21,7 @@ from typing import Self
 from schedgap.benchmarks.records import Record, RunFacts
 from schedgap.catalogue.method import one_line
 from schedgap.formulations.common.errors import InputError
+from schedgap.formulations.common.files import LARGEST_FILE
 from schedgap.formulations.common.instance import Json, read_json, validated
 
 FILE = "run.sqlite"
@@ -107,9 +108,12 @@ class Store:
                 self._db.execute("PRAGMA synchronous = FULL")
                 for statement in _SCHEMA:
                     self._db.execute(statement)
+            self._db.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, 2 * LARGEST_FILE)
             tables = "type = 'table' AND name IN ('rows', 'meta')"  # a view may have no end
             names = self._db.execute(f"SELECT count(*) FROM sqlite_master WHERE {tables}")
-            if names.fetchone()[0] < 2:
+            # A column that is computed makes a small file large: ours are written.
+            made = self._db.execute("SELECT count(*) FROM sqlite_master m, pragma_table_xinfo(m.name) WHERE hidden > 0")
+            if names.fetchone()[0] < 2 or made.fetchone()[0]:
                 self._db.close()
                 raise StoreError(f"{path}: {NO_RUN}")
             sound = str(self._db.execute("PRAGMA quick_check(1)").fetchone()[0])

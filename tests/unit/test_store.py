@@ -305,6 +305,9 @@ DOCTORED: list[tuple[str, object, str]] = [
     ("info", DEEP, "row 1: info: is nested deeper than 50"),
     ("info", '{"a": NaN}', "row 1: info: line 1, column 7: NaN is not allowed"),
     ("info", '{"a": ' + "9" * 400 + "}", "row 1: info: has a number larger than"),
+    ("info", '{"anytime": [["x", {}, 1]]}', "row 1: info: anytime\\[0\\]\\[0\\]: must be a number, got"),
+    ("info", '{"anytime": [[0.5, 1]]}', "row 1: info: anytime\\[0\\]: "),
+    ("info", '{"proof": []}', "row 1: info: proof: must be 'certified', 'agreed' or 'claimed'"),
     ("settings", "null", "row 1: settings: "),
     ("settings", '["a"]', "row 1: settings: "),
     ("settings", '{"a": "\\ud800"}', "row 1: settings: has half of a surrogate pair"),
@@ -379,6 +382,16 @@ def test_a_store_whose_rows_are_a_view_without_an_end_is_none(tmp_path: Path) ->
     with closing(sqlite3.connect(tmp_path / FILE)) as db, db:
         db.execute("CREATE TABLE meta (name, value, checksum)")
         db.execute(f"CREATE VIEW rows AS {endless}")
+    with pytest.raises(StoreError, match="holds no run"):
+        Store(tmp_path / FILE, read_only=True)
+
+
+def test_a_store_whose_values_are_computed_is_none(tmp_path: Path) -> None:
+    """A file of 20 kB with a column of 800 MB took 6.8 GB and a minute."""
+    with closing(sqlite3.connect(tmp_path / FILE)) as db, db:
+        columns = ", ".join(name for name in COLUMNS if name != "payload")
+        db.execute("CREATE TABLE meta (name, value, checksum)")
+        db.execute(f"CREATE TABLE rows (number, {columns}, checksum, payload TEXT AS (hex(zeroblob(9))))")
     with pytest.raises(StoreError, match="holds no run"):
         Store(tmp_path / FILE, read_only=True)
 
