@@ -14,9 +14,11 @@ Examples
 from __future__ import annotations
 
 import importlib
-from typing import TYPE_CHECKING, Any
 
+TYPE_CHECKING = False  # the module typing takes longer than the rest: until it is there Ctrl-C is told by a traceback
 if TYPE_CHECKING:
+    from typing import Any
+
     from schedgap.api import (
         audit,
         bench,

@@ -24,6 +24,8 @@ POLL = 0.02
 """Seconds between two looks at whether an import has ended."""
 PATIENCE = 3.0
 """Seconds that Ctrl-C waits for one."""
+TORN = threading.Event()
+"""An import was not waited for: whatever imports the module anew may fail in any way."""
 LOADERS = frozenset({"importlib", "_frozen_importlib", "_frozen_importlib_external", "numba", "llvmlite"})
 """Packages that import modules or load compiled code."""
 
@@ -125,6 +127,7 @@ class _Waiting:
         if self.since is None:
             self.since = now
         elif not again or now - self.since > PATIENCE:
+            TORN.set()
             frame = None
         if not _loading(frame):
             self.since = None

@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 from contextlib import redirect_stderr, redirect_stdout
 from typing import TextIO, cast
 
+from schedgap import interrupt
 from schedgap.cli.arguments import Parser, split_settings
 from schedgap.formulations.common.errors import SchedgapError
 from schedgap.interrupt import INTERRUPTED, Door, at_once, at_work, deaf, engines_left, leave, terminate_like_ctrl_c
@@ -115,6 +116,8 @@ def _told(arguments: list[str]) -> int:
             return _fail("internal error, please report it", 5)
         return _fail(f"error: {error.filename or 'standard output'}: {error.strerror}", 2)
     except Exception:
+        if interrupt.TORN.is_set():
+            return _fail("interrupted", INTERRUPTED)
         traceback.print_exc()
         return _fail("internal error, please report it", 5)
 

@@ -151,6 +151,37 @@ def test_ctrl_c_waits_until_an_import_has_ended(tmp_path: Path, monkeypatch: pyt
         signal.raise_signal(signal.SIGINT)
 
 
+TORN = """
+import signal, sys
+from schedgap import interrupt
+from schedgap.cli import main
+
+def dispatch(arguments):
+    with interrupt.at_once(), interrupt.at_work():
+        try:
+            import endless_module
+        except KeyboardInterrupt:  # a method has what it found so far, and what comes next imports it anew
+            raise KeyError("registered twice")
+
+interrupt.PATIENCE = 0.0
+main._dispatch = dispatch
+signal.signal(signal.SIGINT, signal.default_int_handler)
+sys.argv = ["schedgap", "solve", "x"]
+sys.exit(main.main())
+"""
+
+
+def test_what_fails_after_an_import_was_torn_is_the_interruption(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Numba, imported for more than three seconds on a busy machine, then again: exit 5 and a traceback."""
+    endless = "import os, signal, time\nos.kill(os.getpid(), signal.SIGINT)\nwhile True:\n    time.sleep(0.01)\n"
+    (tmp_path / "endless_module.py").write_text(endless)
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    done = run(TORN)
+    assert (done.returncode, done.stdout, done.stderr) == (130, "", "schedgap: interrupted\n")
+
+
 @pytest.mark.parametrize("module", ["schedgap.cli.main", "argparse", "schedgap.cli.check"])
 def test_ctrl_c_in_the_first_moments(module: str) -> None:
     """While the command line itself is being imported: one line and 130, as later."""
