@@ -1,13 +1,15 @@
 """Commands killed at fifty moments: what was finished stays, a repetition ends with the same tables, nothing is left.
 
-``python -m schedgap.benchmarks.studies.robustness.kills [--kills 50] [--command NAME] [--seed N] [--loaded]``. A run
-that nobody disturbs gives the table; each further run is sent KILL, TERM or INT at a random moment of the time that
-took, then goes on (``--resume``, where the command has it) or is repeated. The killed run must end with the status that
-its end asks for, without a traceback once the command line is loaded; every table that is there must be whole, no
-process of the run may live a minute later, and no temporary file of ours may be there. After the repetition the tables
-must be those of the undisturbed run, and what had finished must not have been done again. With ``--loaded`` all is
-imported once, before, so that every kill meets the command's own work. The tests kill at a change of a file instead
-(:func:`end_at`), which does not depend on the clock.
+``python -m schedgap.benchmarks.studies.robustness.kills [--kills 50] [--command NAME] [--seed N] [--loaded]
+[--group]``. A run that nobody disturbs gives the table; each further run is sent KILL, TERM or INT at a random moment
+of the time that took, then goes on (``--resume``, where the command has it) or is repeated. The killed run must end
+with the status that its end asks for, without a traceback once the command line is loaded; every table that is there
+must be whole, no process of the run may live a minute later, and no temporary file of ours may be there. After the
+repetition the tables must be those of the undisturbed run, and what had finished must not have been done again. With
+``--loaded`` all is imported once, before, so that every kill meets the command's own work. With ``--group`` every
+signal is KILL and reaches all processes of the run at once, that one, too, which else throws away what lies in the
+folder for temporary files: it is not looked at. The tests kill at a change of a file instead (:func:`end_at`), which
+does not depend on the clock.
 """
 
 from __future__ import annotations
@@ -184,17 +186,25 @@ def halves(command: Command, folder: Path) -> list[str]:
 
 
 def kill_once(
-    command: Command, folder: Path, moment: float, number: signal.Signals, undisturbed: int = 0, loaded: bool = False
+    command: Command,
+    folder: Path,
+    moment: float,
+    number: signal.Signals,
+    undisturbed: int = 0,
+    loaded: bool = False,
+    group: bool = False,
 ) -> tuple[list[str], bool]:
     """Run, kill, and see :func:`ending` and :func:`aftermath`; whether it was still at work."""
     process = begin(command, folder, loaded=loaded)
     with suppress(subprocess.TimeoutExpired):
         process.wait(moment)
     at_work = process.returncode is None
+    if group and at_work:
+        os.killpg(process.pid, number)
     process.send_signal(number)
     process.wait(PATIENCE)
     wrong = ending(process.returncode, (folder / "said").read_bytes(), number if at_work else None, undisturbed)
-    return wrong + aftermath(command, folder, process, loaded), at_work
+    return wrong + aftermath(command, folder, process, loaded, swept=not group), at_work
 
 
 def ending(returncode: int | None, said: bytes, number: signal.Signals | None, undisturbed: int) -> list[str]:
@@ -211,14 +221,20 @@ def ending(returncode: int | None, said: bytes, number: signal.Signals | None, u
     return [f"{one}: {said[-SHOWN:].decode(errors='replace')}" for one in wrong]
 
 
-def aftermath(command: Command, folder: Path, process: Run, loaded: bool = False) -> list[str]:
-    """What is wrong after the end of a killed run and of all that belonged to it, and after its repetition."""
+def aftermath(command: Command, folder: Path, process: Run, loaded: bool = False, swept: bool = True) -> list[str]:
+    """What is wrong after the end of a killed run and of all that belonged to it, and after its repetition.
+
+    Parameters
+    ----------
+    swept : one of its processes lived on to throw temporary files away
+    """
     process.wait(PATIENCE)
     end = time.monotonic() + ORPHANED
     while (alive := living(folder)) and time.monotonic() < end:
         time.sleep(0.05)
     wrong = [f"process {one} lives" for one in alive]
-    wrong += [f"{name} is left" for name in left(folder)] + halves(command, folder)
+    stays = [name for name in left(folder) if swept or not name.startswith("scratch/")]
+    wrong += [f"{name} is left" for name in stays] + halves(command, folder)
     kept = finished_of(folder) if command.again else []
     before = (folder / "said").stat().st_size
     again = begin(command, folder, *(command.again if (folder / "run").exists() else ()), loaded=loaded)
@@ -232,7 +248,9 @@ def aftermath(command: Command, folder: Path, process: Run, loaded: bool = False
     return [f"{one}: {said[-SHOWN:]}" for one in wrong]
 
 
-def try_command(name: str, kills: int, seed: int = 0, loaded: bool = False) -> tuple[int, list[str]]:
+def try_command(
+    name: str, kills: int, seed: int = 0, loaded: bool = False, group: bool = False
+) -> tuple[int, list[str]]:
     """Kill one command so many times while it is at work; how often it was, and every fault in a line.
 
     A run that has ended before the moment that was drawn is repeated as the others are, but does not count.
@@ -255,8 +273,8 @@ def try_command(name: str, kills: int, seed: int = 0, loaded: bool = False) -> t
             if hit == kills:
                 break
             folder = Path(home) / f"killed-{run}"
-            number, moment = SIGNALS[hit % len(SIGNALS)], rng.uniform(0, took)
-            wrong, at_work = kill_once(command, folder, moment, number, undisturbed, loaded)
+            number, moment = signal.SIGKILL if group else SIGNALS[hit % len(SIGNALS)], rng.uniform(0, took)
+            wrong, at_work = kill_once(command, folder, moment, number, undisturbed, loaded, group)
             hit += at_work
             if not wrong and (other := difference(wanted, tables_of(command, folder))):
                 wrong = [f"other tables: {other}"]
@@ -285,9 +303,10 @@ def main() -> None:
     parser.add_argument("--command", choices=COMMANDS)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--loaded", action="store_true")
+    parser.add_argument("--group", action="store_true")
     chosen = parser.parse_args()
     for name in COMMANDS if chosen.command is None else (chosen.command,):
-        hit, faults = try_command(name, chosen.kills, chosen.seed, chosen.loaded)
+        hit, faults = try_command(name, chosen.kills, chosen.seed, chosen.loaded, chosen.group)
         told = f"{name}: {hit} killed while at work, {len(faults)} faults"
         print(told, *faults, sep="\n  ", flush=True)
 

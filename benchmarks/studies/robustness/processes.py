@@ -97,6 +97,7 @@ def hunt_briefly(command: str) -> None:
 class Run(Protocol):
     """A process, as :class:`subprocess.Popen` has it."""
 
+    pid: int
     returncode: int | None
 
     def poll(self) -> int | None: ...
@@ -105,13 +106,14 @@ class Run(Protocol):
 
 
 class Loaded:
-    """A run in a copy of this process, which has imported everything."""
+    """A run in a copy of this process, which has imported everything; the first of a group of its own."""
 
     def __init__(self, folder: Path, arguments: list[str]) -> None:
         self.returncode: int | None = None
         self.pid = os.fork()
         if self.pid == 0:
             try:
+                os.setsid()
                 self._run(folder, arguments)
             finally:
                 os._exit(70)
@@ -183,4 +185,5 @@ def begin(command: Command, folder: Path, *more: str, at: tuple[int, int] = (0, 
         stdin=subprocess.DEVNULL,
         stdout=subprocess.DEVNULL,
         stderr=(folder / "said").open("ab"),
+        start_new_session=True,
     )
