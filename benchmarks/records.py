@@ -26,6 +26,7 @@ SHOWN = 400
 NOTHING = Result(Status.UNKNOWN)
 """What is known of a run before it has run."""
 _Whole = Annotated[int, Field(ge=0)]
+_Point = Annotated[list[float | None], Field(min_length=3, max_length=3)]
 
 
 @dataclass(frozen=True)
@@ -74,7 +75,7 @@ class Record:
 
     @property
     def shortfall(self) -> str | None:
-        """Why there is no answer, or one that the engine had no part in; None where there is nothing to say."""
+        """Why there is no answer, or one that the engine had no part in; None where all is well."""
         why = self.result.info.get("reason", self.result.termination)
         if self.result.status is Status.UNKNOWN:
             return f"{self.method} found no solution: {why}"
@@ -179,11 +180,11 @@ def _row_form() -> type[Part]:
 
 
 class _Info(Part):
-    """What a report reads of any method's info."""
+    """What reports read of it."""
 
     model_config = ConfigDict(extra="ignore")
     proof: Annotated[Proof, Field(strict=False)] = Proof.CLAIMED
-    anytime: list[Annotated[list[float | None], Field(min_length=3, max_length=3)]] = Field(default=[])
+    anytime: list[_Point] = Field(default=[])
 
 
 class _Session(Part):
@@ -213,13 +214,10 @@ def _duality_lines(duality: Mapping[str, Any] | None) -> list[str]:
         f"{said[duality['strong duality']]}, complementary slackness {said[duality['complementary slackness']]} "
         f"(largest product {duality['largest complementary product']:.2g})"
     ]
-    rows = [(f"{p['machine']}, {p['type']}, slot {p['slot']}", p["price"]) for p in duality["prices"]]
-    rows += [(f"{job}", payoff) for job, payoff in duality["payoffs"].items()]
-    width = max((len(what) for what, _ in rows), default=0)
-    kinds = ["price"] * len(duality["prices"]) + ["payoff"] * len(duality["payoffs"])
-    return lines + [
-        f"  {kind:<10} {what:<{width}}  {number(value)}" for kind, (what, value) in zip(kinds, rows, strict=True)
-    ]
+    rows = [("price", f"{p['machine']}, {p['type']}, slot {p['slot']}", p["price"]) for p in duality["prices"]]
+    rows += [("payoff", job, payoff) for job, payoff in duality["payoffs"].items()]
+    width = max((len(what) for _, what, _ in rows), default=0)
+    return lines + [f"  {kind:<10} {what:<{width}}  {number(value)}" for kind, what, value in rows]
 
 
 def plain_number(value: float | None) -> float | int | None:
@@ -246,8 +244,7 @@ def plain(value: object) -> Json:
 
 
 def metrics_of(problem: Problem, info: Mapping[str, object] | None) -> dict[str, float | None]:
-    """The problem's metrics in a run's `info` by title, in the order of its row; those the run does not tell are left
-    out, those it cannot know are None."""
+    """The problem's metrics in a run's `info` by title; what it does not tell is left out, the unknown is None."""
     facts = info or {}
     found = {title: facts[key] for key, title in problem.metrics.items() if key in facts}
     return {title: float(value) if isinstance(value, int | float) else None for title, value in found.items()}

@@ -15,10 +15,8 @@ from __future__ import annotations
 
 import importlib
 
-TYPE_CHECKING = False  # the module typing takes longer than the rest: until it is there Ctrl-C is told by a traceback
+TYPE_CHECKING = False  # typing is slow to import, and Ctrl-C has no line yet
 if TYPE_CHECKING:
-    from typing import Any
-
     from schedgap.api import (
         audit,
         bench,
@@ -90,7 +88,7 @@ __all__ = [
 ]  # fmt: skip
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> object:
     """The public object called `name`, loaded now (PEP 562)."""
     if name == "__version__":
         from importlib.metadata import version

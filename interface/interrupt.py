@@ -24,8 +24,7 @@ POLL = 0.02
 """Seconds between two looks at whether an import has ended."""
 PATIENCE = 3.0
 """Seconds that Ctrl-C waits for one."""
-TORN = threading.Event()
-"""An import was not waited for: whatever imports the module anew may fail in any way."""
+TORN = threading.Event()  # an import was not waited for
 LOADERS = frozenset({"importlib", "_frozen_importlib", "_frozen_importlib_external", "numba", "llvmlite"})
 """Packages that import modules or load compiled code."""
 
@@ -159,10 +158,7 @@ def _end(_signal: int, _frame: FrameType | None) -> None:
 
 
 class Door:
-    """A stream behind which no text of strangers (names, exception texts, authors) steers the terminal.
-
-    Progress begins its lines anew with a carriage return, so standard error keeps that one too.
-    """
+    """A stream through which no stranger's text steers the terminal."""
 
     def __init__(self, stream: TextIO, more: str = "") -> None:
         self._stream, self._keep = stream, "\n\t" + more

@@ -9,7 +9,7 @@ import os
 import sys
 import traceback
 from collections.abc import Callable, Sequence
-from contextlib import redirect_stderr, redirect_stdout
+from contextlib import redirect_stderr, redirect_stdout, suppress
 from typing import TextIO, cast
 
 from schedgap import interrupt
@@ -123,17 +123,15 @@ def _told(arguments: list[str]) -> int:
 
 
 def _is_output(error: OSError) -> bool:
-    """Whether it is standard output that could not be written (a full disk, say)."""
+    """Whether it is standard output that could not be written."""
     import errno
 
     return error.errno in (errno.ENOSPC, errno.EIO, errno.EBADF)
 
 
 def _fail(message: str, status: int) -> int:
-    try:
+    with suppress(OSError, ValueError):
         print("schedgap: " + " ".join(message.splitlines()), file=sys.stderr, flush=True)
-    except (OSError, ValueError):
-        return status
     return status
 
 
@@ -180,7 +178,7 @@ def _parser(wanted: str | None) -> argparse.ArgumentParser:
 
 
 class _Version(argparse.Action):
-    """Prints the version of the installed package, which takes a while to look up."""
+    """Prints the version, which takes a while to look up."""
 
     def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
         from importlib.metadata import version
