@@ -21,7 +21,7 @@ from schedgap.solvers.budget import too_large
 from schedgap.solvers.engines import engine
 from schedgap.solvers.engines.answer import Engine, EngineAnswer, rounded_bound
 from schedgap.solvers.engines.arrays import INTEGRALITY_TOLERANCE, model_arrays, rows_of
-from schedgap.solvers.engines.integers import exact_decimal, slackened
+from schedgap.solvers.engines.integers import slack_of
 from schedgap.solvers.engines.whole import BOUND_TOLERANCE, exact_bound, nothing_better, whole_model
 from schedgap.solvers.incumbent import Incumbent, contradicts
 from schedgap.solvers.result import Proof, Result, SolveOptions, Status, Termination
@@ -72,7 +72,7 @@ def worst_broken_row(model: DeclarativeModel, values: Mapping[pulp.LpVariable, f
         size = max(min(Fraction(1), largest), abs(level), abs(total))
         slack = CHECK_TOLERANCE * size
         if all(v.cat == pulp.LpInteger for v in row.keys()):  # noqa: SIM118 - a constraint is not a mapping
-            slack = slackened(float(level), 1, float(largest)) - exact_decimal(float(level))
+            slack = slack_of(float(level), float(largest))
         if amount > slack and amount / size > ratio:
             ratio = amount / size
             weight = sum(abs(float(c)) for c in row.values()) + abs(float(level))

@@ -88,6 +88,9 @@ LARGEST_EXACT = 2**53
 LARGEST_ACTIVITY = 2**62
 """Activities beyond this could overflow 64-bit integers inside the solver."""
 
+LAST_DIGIT = Fraction(1, 10**15)
+"""Numbers are read as short decimals, which are further than this, relatively, from no float that they stand for."""
+
 
 @dataclass(slots=True)
 class Row:
@@ -314,11 +317,15 @@ def whole_numbers(numbers: Sequence[Fraction]) -> tuple[list[int], int]:
     return [int(number * scale) for number in numbers], scale
 
 
+def slack_of(level: float, size: float, tolerance: Fraction = CHECK_TOLERANCE) -> Fraction:
+    """By how much a row's limit gives way: 1e-9 relative, at most 1e-6; `size` is the row's largest |coefficient|."""
+    value = abs(exact_decimal(level))
+    return min(LARGEST_SLACK, tolerance * (value or min(Fraction(1), exact_decimal(size))))
+
+
 def slackened(level: float, direction: int, size: float) -> Fraction:
-    """A row's limit after it gave way by 1e-9 relative, at most 1e-6; `size` is the row's largest |coefficient|."""
-    value = exact_decimal(level)
-    relative = abs(value) if value else min(Fraction(1), exact_decimal(size))
-    return value + direction * min(LARGEST_SLACK, CHECK_TOLERANCE * relative)
+    """A row's limit after it gave way, and a hair more: what the checker admits by a float's last digit is a point."""
+    return exact_decimal(level) + direction * slack_of(level, size, CHECK_TOLERANCE + LAST_DIGIT)
 
 
 def activity(row: Row, low: Sequence[int | None], high: Sequence[int | None]) -> tuple[int | None, int | None]:
