@@ -1,4 +1,4 @@
-"""What FGD, BestFit and Random allocate of openb's GPUs, and what no policy exceeds, beside the published table.
+"""What FGD, BestFit, DotProduct and Random allocate of openb's GPUs, and what no policy exceeds: the published table.
 
 Source: Weng et al., Beware of Fragmentation, USENIX ATC 2023; openb's lists of nodes and pods, and the table
 analysis_allo_discrete.csv of hkust-adsl/kubernetes-scheduler-simulator, whose column 100 is a load of 100%.
@@ -27,7 +27,7 @@ from schedgap.formulations.gang_placement.instance import WHOLE, GangPlacementIn
 from schedgap.formulations.gang_placement.scale import decode
 from schedgap.solvers.result import SolveOptions
 
-PUBLISHED = {"random-fit": "01-Random", "best-fit": "05-BestFit", "fgd": "06-FGD"}
+PUBLISHED = {"random-fit": "01-Random", "dot-product": "02-DotProd", "best-fit": "05-BestFit", "fgd": "06-FGD"}
 
 
 def published(path: Path, workload: str) -> dict[str, list[float]]:
