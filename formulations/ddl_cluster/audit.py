@@ -207,7 +207,7 @@ def _sums(piece: NDArray[np.float64], moments: IntArray, begin: IntArray, end: I
 
 
 AUDITED_TASKS = 5_000_000
-"""Runs of up to so many compute tasks are audited: what repeats itself is replayed in far less time than its audit takes."""
+"""Runs of up to so many compute tasks are audited: what repeats itself is replayed in far less time."""
 
 
 class Recorded(Protocol):
