@@ -15,7 +15,7 @@ from schedgap.catalogue.agreement import closed_by
 from schedgap.catalogue.problem import Problem
 from schedgap.formulations.common.check import CheckReport, Violation
 from schedgap.formulations.common.errors import InputError
-from schedgap.formulations.common.files import bounded
+from schedgap.formulations.common.files import bounded, read_bytes
 from schedgap.formulations.common.instance import Instance, Json, Solution
 
 if TYPE_CHECKING:
@@ -41,8 +41,7 @@ def read_certificate(certificate: CertificateLike) -> str:
     if isinstance(certificate, Mapping):
         return json.dumps(certificate)
     try:
-        with Path(certificate).open("rb") as file:
-            raw = bounded(file, certificate, LARGEST_CERTIFICATE)
+        raw = read_bytes(certificate, LARGEST_CERTIFICATE)
         if raw[:2] == b"\x1f\x8b":
             with gzip.open(io.BytesIO(raw)) as unpacked:
                 raw = bounded(unpacked, certificate, LARGEST_CERTIFICATE)

@@ -15,6 +15,7 @@ from schedgap.catalogue.registry import read_instance as read_instance
 from schedgap.formulations.common.check import CheckReport
 from schedgap.formulations.common.errors import InputError
 from schedgap.formulations.common.errors import near as near
+from schedgap.formulations.common.files import bounded as bounded
 from schedgap.formulations.common.files import check_writable as check_writable
 from schedgap.formulations.common.files import decoded as decoded
 from schedgap.formulations.common.files import write_text as write_text

@@ -16,6 +16,7 @@ from typing import IO, Any, Literal
 from schedgap.benchmarks.importers.cells import NO_VALUE, LeftOut, Unfit, check_order
 from schedgap.benchmarks.text import percent
 from schedgap.formulations.common.errors import InputError, near
+from schedgap.formulations.common.files import check_ends
 from schedgap.formulations.common.instance import Json
 
 Reader = Callable[..., Json]
@@ -277,6 +278,7 @@ def _refused(form: Format, column: str, cell: Any) -> bool:
 def opened(path: str | Path) -> Iterator[IO[str]]:
     """A text file to read; an InputError where it cannot be opened or is not UTF-8."""
     try:
+        check_ends(path)
         with Path(path).open(encoding="utf-8-sig", newline="") as file:
             yield file
     except UnicodeDecodeError:

@@ -16,7 +16,7 @@ from schedgap.benchmarks.importers.rows import Format, Notes, read_rows
 from schedgap.benchmarks.instances.substrates import PAPER_GPUS, Substrate
 from schedgap.catalogue.workload import Importer
 from schedgap.formulations.common.errors import InputError
-from schedgap.formulations.common.files import decoded
+from schedgap.formulations.common.files import decoded, read_bytes
 from schedgap.formulations.common.options import options_of, passes_on_to
 from schedgap.formulations.common.substrate import SubstrateInstance, parts_of
 
@@ -189,7 +189,7 @@ def _read_gml(path: str | Path) -> tuple[Any, list[str]]:
     """The graph, parallel edges kept."""
     import networkx
 
-    text = _text(path)
+    text = decoded(read_bytes(path), path)
     try:
         graph = _parsed(text)
         notes: list[str] = []
@@ -262,14 +262,6 @@ def _single(files: Sequence[str | Path], what: str) -> str | Path:
     if len(files) != 1:
         raise InputError(f"import {what}: takes one file, got {len(files)}")
     return files[0]
-
-
-def _text(path: str | Path) -> str:
-    try:
-        with Path(path).open("rb") as file:
-            return decoded(file, path)
-    except OSError as error:
-        raise InputError(f"{path}: {error.strerror or error}") from None
 
 
 def _line(error: BaseException) -> str:

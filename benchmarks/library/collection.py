@@ -23,7 +23,7 @@ from schedgap.catalogue.problem import Problem
 from schedgap.catalogue.registry import all_problems, find_problem, parse_instance
 from schedgap.formulations.common.check import CheckReport
 from schedgap.formulations.common.errors import InputError, near
-from schedgap.formulations.common.files import check_folder, write_bytes, write_text
+from schedgap.formulations.common.files import check_folder, read_bytes, write_bytes, write_text
 from schedgap.formulations.common.instance import Instance, Json, Line, Part, Solution, read_json, validated
 from schedgap.formulations.common.numbers import agrees
 from schedgap.solvers.incumbent import contradicts, optimal
@@ -151,7 +151,7 @@ class Entry:
         home.mkdir(parents=True, exist_ok=True)
         known, path = self.known, home / f"{name}.json"
         if known.proof is Proof.CERTIFIED:
-            content = None if self.certificate is None else _bytes(self.certificate)
+            content = None if self.certificate is None else read_bytes(self.certificate)
             if certificate is not None:
                 whole = json.loads(certificate) if isinstance(certificate, str) else certificate
                 content = compressed(whole)
@@ -178,13 +178,6 @@ def plain_record(record: dict[str, Json]) -> dict[str, Json]:
     for key in record.keys() & {"objective", "bound"}:
         record[key] = plain_number(record[key])
     return record
-
-
-def _bytes(path: Path) -> bytes:
-    try:
-        return path.read_bytes()
-    except OSError as error:
-        raise InputError(f"{path}: cannot be read: {error.strerror or error}") from None
 
 
 def _text(data: Mapping[str, Json]) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import errno
 import os
+import stat
 import tempfile
 from contextlib import suppress
 from pathlib import Path
@@ -27,12 +28,34 @@ LARGEST_FILE = 64 * 2**20
 """Bytes of a JSON file that is read; decoded it takes at most some thirty times that."""
 
 
-def decoded(file: IO[bytes], path: str | Path) -> str:
-    """The text of a file that is open.
+def check_ends(path: str | Path) -> None:
+    """Make sure that reading a file comes to an end: a stranger's folder may hold named pipes and links to devices.
 
-    Raises InputError: it has more than LARGEST_FILE bytes, of which no more are read, or is not UTF-8.
+    Raises InputError: it is one, and is not named in /dev or /proc; OSError: there is none.
     """
-    content = bounded(file, path)
+    mode, place = Path(path).stat().st_mode, str(Path(path).absolute())
+    if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode) or place.startswith(("/dev/", "/proc/"))):
+        raise InputError(f"{path}: is not a regular file")
+
+
+def read_bytes(path: str | Path, most: int = LARGEST_FILE) -> bytes:
+    """The content of a file.
+
+    Raises InputError: it cannot be read, or has more than so many bytes, of which no more are read.
+    """
+    try:
+        check_ends(path)
+        with Path(path).open("rb") as file:
+            return bounded(file, path, most)
+    except OSError as error:
+        raise InputError(f"{path}: {error.strerror or error}") from None
+
+
+def decoded(content: bytes, path: str | Path) -> str:
+    """The text of a file.
+
+    Raises InputError: it is not UTF-8.
+    """
     try:
         return content.decode("utf-8")
     except UnicodeDecodeError as error:

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Self, TypeAlias, Typ
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from schedgap.formulations.common.errors import InputError
-from schedgap.formulations.common.files import decoded
+from schedgap.formulations.common.files import decoded, read_bytes
 
 Json: TypeAlias = Any
 """Decoded JSON (null, truth value, number, text, list or object), which the type checker follows no further."""
@@ -258,11 +258,7 @@ def read_json(path: str | Path, text: str | None = None) -> Json:
     text : its content, where it was read already (standard input)
     """
     if text is None:
-        try:
-            with Path(path).open("rb") as file:
-                text = decoded(file, path)
-        except OSError as error:
-            raise InputError(f"{path}: {error.strerror or error}") from None
+        text = decoded(read_bytes(path), path)
 
     def refuse_constant(name: str) -> Any:
         raise InputError(f"{path}: {place(name)}: {name} is not allowed, every number must be finite")

@@ -162,14 +162,14 @@ def add_memory_limit(parser: argparse.ArgumentParser, what: str, default: float 
 
 def given(path: str) -> str | Text:
     """The path, or what stands on standard input where it is "-"."""
-    from schedgap.reading import Text, decoded
+    from schedgap.reading import Text, bounded, decoded
 
     if path != "-":
         return path
     if sys.stdin is None:
         raise InputError("standard input is closed")
     try:
-        return Text(STANDARD_INPUT, decoded(sys.stdin.buffer, STANDARD_INPUT))
+        return Text(STANDARD_INPUT, decoded(bounded(sys.stdin.buffer, STANDARD_INPUT), STANDARD_INPUT))
     except OSError as error:
         raise InputError(f"{STANDARD_INPUT}: cannot be read: {error.strerror or error}") from None
 

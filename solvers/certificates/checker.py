@@ -355,6 +355,8 @@ def value_of(
 
 def load(path: str) -> Any:
     """A JSON file, compressed or not; Rejected where it has more than LARGEST_FILE bytes, of which no more are read."""
+    if Path(path).is_fifo():  # nobody may ever write to it
+        reject(f"{path}: is not a regular file")
     with Path(path).open("rb") as file:
         packed = file.read(2) == b"\x1f\x8b"
         file.seek(0)

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import gzip
 import json
+import os
+import subprocess
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -13,6 +16,8 @@ from support.command import Command
 
 from schedgap.benchmarks.library import collection
 from schedgap.benchmarks.library.collection import Entry, find, read
+from schedgap.formulations.common.instance import read_json
+from schedgap.solvers.certificates import checker
 from schedgap.solvers.result import Proof
 
 ID = "rar-ddls/worst-ff"
@@ -81,6 +86,34 @@ def test_one_malformed_record_is_one_line_and_the_others_are_listed(command: Com
     assert command("library", "solve", ID, "--library", folder).status == 2
 
 
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="the system has no named pipes")
+def test_named_pipes_and_devices_in_a_folder_are_refused_at_once(command: Command, folder: Path) -> None:
+    """Nobody writes to such a pipe, and such a device never ends: whoever reads them waits for ever."""
+    path = rewritten(find(ID), folder)
+    certificate = read(path).certificate
+    assert certificate is not None
+    certificate.unlink()
+    os.mkfifo(certificate)
+    os.mkfifo(folder / "rar_ddls" / "pipe.json")
+    (folder / "rar_ddls" / "zeros.json").symlink_to("/dev/zero")
+    ran = command("library", "list", "--check", "--problem", "rar-ddls", "--library", folder)
+    assert ran.status == 2 and [line.split(": ", 2)[2] for line in ran.err.splitlines()] == [
+        f"{ID}: {certificate}: is not a regular file",
+        *(f"{folder}/rar_ddls/{name}.json: is not a regular file" for name in ("pipe", "zeros")),
+    ]
+    for line in (("solve",), ("import", "slurm", "--problem", "rar-ddls", "--out", folder / "new"), ("judge",)):
+        ran = command(*line, certificate)
+        assert ran.status == 2 and ran.err == f"schedgap: error: {certificate}: is not a regular file\n"
+    standalone = [sys.executable, checker.__file__, str(path), str(certificate)]
+    ended = subprocess.run(standalone, capture_output=True, text=True, timeout=300)
+    assert (ended.returncode, ended.stderr) == (2, f"cannot be read: {certificate}: is not a regular file\n")
+    reader, writer = os.pipe()
+    os.write(writer, b'{"a": 1}')
+    os.close(writer)
+    assert read_json(f"/dev/fd/{reader}") == {"a": 1}, "what a shell makes of <(command) is read"
+    os.close(reader)
+
+
 def test_a_missing_certificate_and_a_broken_instance_are_lines_of_the_check(tmp_path: Path) -> None:
     from schedgap.library import library_faults
 
@@ -92,7 +125,7 @@ def test_a_missing_certificate_and_a_broken_instance_are_lines_of_the_check(tmp_
     poor = Entry(entry.known.model_copy(update={"id": "rar-ddls/poor", "certificate": None}), entry.data, path)
     faults = library_faults([entry, broken, poor])
     assert list(faults) == [ID, "rar-ddls/broken", "rar-ddls/poor"]
-    assert faults[ID] == [f"{entry.certificate}: cannot be read as a certificate: No such file or directory"]
+    assert faults[ID] == [f"{entry.certificate}: No such file or directory"]
     assert len(faults["rar-ddls/broken"]) == 1 and "jobs: must be a list, got 7" in faults["rar-ddls/broken"][0]
 
 
