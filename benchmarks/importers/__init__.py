@@ -24,7 +24,8 @@ def find_importer(problem: Problem, name: str) -> Importer:
         if importer.id == name:
             return importer
     ids = [importer.id for importer in importers]
-    others = [p.id for p in all_problems().values() if any(one.id == name for one in workload_of(p).importers)]
+    problems = all_problems().values()
+    others = [p.id for p in problems if any(form.id == name for form in workload_of(p).importers)]
     elsewhere = f"; {name} goes into {', '.join(others)}" if others else ""
     known = f"(formats: {', '.join(ids) or 'none'}{elsewhere})"
     raise InputError(f"problem {problem.id}: cannot import format {name!r} {known}{near(name, ids)}")

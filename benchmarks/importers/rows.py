@@ -276,7 +276,7 @@ def _refused(form: Format, column: str, cell: Any) -> bool:
 
 @contextmanager
 def opened(path: str | Path) -> Iterator[IO[str]]:
-    """A text file to read; an InputError where it cannot be opened or is not UTF-8."""
+    """A text file to read; Raises InputError: it is none."""
     try:
         check_ends(path)
         with Path(path).open(encoding="utf-8-sig", newline="") as file:

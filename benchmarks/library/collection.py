@@ -130,7 +130,7 @@ class Entry:
         return None if name is None or self.path is None else self.path.parent / name
 
     def ratio(self, objective: float | None) -> tuple[float | None, str]:
-        """How far `objective` is from the best possible, and from what: "optimum", "bound", or "" where unknown."""
+        """Its ratio to the best possible, and to what: "optimum", "bound", or "" where unknown."""
         if self.known.bound is None:
             return None, ""
         if self.known.status == "optimal":
@@ -250,7 +250,12 @@ def entries(
     order = list(all_problems())
     places = {name: number for number, name in enumerate(order)}
     chosen = [entry for entry in known.values() if problem in (None, entry.id.partition("/")[0])]
-    return tuple(sorted(chosen, key=lambda entry: (places.get(entry.id.partition("/")[0], len(order)), entry.id)))
+
+    def place(entry: Entry) -> tuple[int, str]:
+        owner = entry.id.partition("/")[0]
+        return places.get(owner, len(order)), entry.id
+
+    return tuple(sorted(chosen, key=place))
 
 
 def find(name: str, among: Sequence[Entry] | None = None) -> Entry:

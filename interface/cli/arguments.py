@@ -169,9 +169,10 @@ def given(path: str) -> str | Text:
     if sys.stdin is None:
         raise InputError("standard input is closed")
     try:
-        return Text(STANDARD_INPUT, decoded(bounded(sys.stdin.buffer, STANDARD_INPUT), STANDARD_INPUT))
+        content = bounded(sys.stdin.buffer, STANDARD_INPUT)
+        return Text(STANDARD_INPUT, decoded(content, STANDARD_INPUT))
     except OSError as error:
-        raise InputError(f"{STANDARD_INPUT}: cannot be read: {error.strerror or error}") from None
+        raise InputError(f"{STANDARD_INPUT}: {error.strerror or error}") from None
 
 
 def once(*paths: str | None) -> None:
