@@ -21,7 +21,7 @@ ROOT = Path(__file__).resolve().parents[2]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 
 TRIED = {
-    "highspy": ("1.12.0 1.13.1", "1.11.0 1.14.0 1.15.0 1.15.1 1.16.0"),
+    "highspy": ("1.12.0 1.13.1 1.16.0", "1.11.0 1.14.0 1.15.0 1.15.1 1.17.0"),
     "ortools": ("9.15.6755", "9.14.6206 9.16.0"),
     "pulp": ("3.3.0 3.3.2", "3.2.2 4.0.0"),
     "pyscipopt": ("5.4.0 6.3.0", "5.3.0"),
