@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -55,7 +55,7 @@ class LinearProgram:
         import highspy  # so that what only lists methods loads no engine
 
         self._engine = highspy
-        self._highs = highspy._core._Highs()  # the class that says nothing when it is made
+        self._highs: Any = highspy._core._Highs()  # says nothing when it is made; the types of 1.16 lack getDualRay
         self._set("output_flag", False)
         # Not one thread: HiGHS refuses another number than that of whoever ran it in this thread before.
         self._set("parallel", "off")

@@ -89,7 +89,7 @@ def handoff_benchmark(nonzeros: int = 200_000, width: int = 5, repeat: int = 3) 
         model_arrays(model)
 
     def ours() -> None:
-        solver = highspy.Highs()
+        solver = highspy._core._Highs()
         solver.setOptionValue("output_flag", False)
         pass_arrays(solver, model_arrays(model))
 
