@@ -1,6 +1,14 @@
 """The audit of a simulated run: conservation of bytes, link time, GPU time and iterations.
 
 It reads nothing but the instance and the recorded times of the tasks, and shares no code with any simulator.
+
+A record may pass over cycles: stretches of time in which jobs do again what they did in the one before (its `jumps`).
+A cycle is then audited once, for all its repetitions:
+
+- The time of the repetitions is taken out, on each GPU, each server and for each job, so that what follows the last
+  repetition is seen to follow the cycle.
+- What goes on at the end of a cycle went on at its beginning, for as long. So a repetition may follow it.
+- Whoever shares a GPU or a link repeats the same cycle at the same time, or does nothing there meanwhile.
 """
 
 from __future__ import annotations
@@ -23,15 +31,37 @@ Steps = tuple[IntArray, IntArray]
 """Moments in order, and a count that holds from each to the next; it is 0 before the first."""
 _LIMIT = {"srsf-1": 1, "srsf-2": 2, "srsf-3": 3, "srsf-4": 4, "ada-srsf": 2}
 _RELATIVE = 1e-9
+_OVER = -(2**62)
+
+
+def taken_out(jumps: IntArray, times: IntArray) -> IntArray:
+    """Times with what jumps pass over taken out before them."""
+    if not len(jumps):
+        return times
+    gone = np.concatenate(([0], np.cumsum(jumps[:, 3])))
+    result: IntArray = times - gone[np.searchsorted(jumps[:, 1], times)]
+    return result
+
+
+def _joint(jumps: Sequence[IntArray]) -> IntArray:
+    """The jumps of jobs that share a place, each once, in order."""
+    merged = np.concatenate([part[:, 1:4] for part in jumps])
+    once = np.unique(merged, axis=0) if len(merged) else merged
+    return np.insert(once, 0, 0, axis=1)
 
 
 @dataclass(frozen=True)
 class Message:
-    """The all-reduces of one job by iteration, in ticks: the barrier, the admission, the end."""
+    """The all-reduces of one job by iteration, in ticks: the barrier, the admission, the end; and its jumps."""
 
     barrier: IntArray
     admitted: IntArray
     done: IntArray
+    jumps: IntArray = field(default_factory=lambda: np.zeros((0, 5), dtype=np.int64))
+
+    def without(self, jumps: IntArray) -> Message:
+        """With the time that jumps pass over taken out."""
+        return Message(*(taken_out(jumps, times) for times in (self.barrier, self.admitted, self.done)))
 
 
 def audit_links(
@@ -71,32 +101,41 @@ def audit_links(
         if message is not None:
             for server in servers[j]:
                 on_server.setdefault(server, []).append(j)
-    active: dict[int, Steps] = {}
-    moving: dict[int, Steps] = {}
+    steps: dict[int, tuple[Steps, Steps]] = {}
     violations: list[Violation] = []
     for server, here in on_server.items():
         kept = [message for j in here if (message := messages[j]) is not None]
-        admitted = np.sort(np.concatenate([message.admitted for message in kept]))
-        done = np.sort(np.concatenate([message.done for message in kept]))
-        active[server], moving[server] = _steps((admitted, done)), _steps((admitted + latency, done))
-        most = int(active[server][1].max())
         where = f"server {instance.servers[server].id}"
+        jumps = _joint([message.jumps for message in kept])
+        steps[server] = _active_and_moving(kept, latency)
+        if len(jumps):
+            violations += _joins(where, jumps, [(m.jumps, m.admitted, m.done) for m in kept], tick)
+            kept = [message.without(jumps) for message in kept]
+        active, _ = _active_and_moving(kept, latency)
+        most = int(active[1].max())
         if most > _LIMIT[policy]:
             text = f"{where}: {most} all-reduces active under {policy}"
             violations.append(Violation("limit", text, most - _LIMIT[policy]))
         sizes = np.concatenate([np.full(len(m.done), jobs[j].message) for j, m in zip(here, kept, strict=True)])
         begins = np.concatenate([message.admitted for message in kept]) + latency
-        violations += _busy_periods(where, (admitted + latency, done), begins, sizes, cost, tick)
+        done = np.sort(np.concatenate([message.done for message in kept]))
+        violations += _busy_periods(where, (np.sort(begins), done), begins, sizes, cost, tick)
     for j, message in enumerate(messages):
         if message is None:
             continue
         where = f"job {jobs[j].id}"
+        counts = [steps[s] for s in servers[j]]
+        if len(message.jumps):  # the others as this job, which repeats what they do, sees them
+            span = message.barrier[0], message.done[-1]
+            beside = [[m for k in on_server[s] if (m := messages[k]) and _meet(m, span)] for s in servers[j]]
+            counts = [_active_and_moving([m.without(message.jumps) for m in kept], latency) for kept in beside]
+            message = message.without(message.jumps)
         shortest = (a + b * exact(jobs[j].message)) * scale
         short = (message.done - message.admitted) < float(shortest) * (1 - _RELATIVE)
         if short.any():
             text = f"{where}: {int(short.sum())} all-reduces take less than a + size b = {float(shortest) * tick:.9g} s"
             violations.append(Violation("message", text, float(short.sum())))
-        moved = _moved(message, [moving[s] for s in servers[j]], latency, (cost, float(eta)), tick)
+        moved = _moved(message, [moving for _, moving in counts], latency, (cost, float(eta)), tick)
         size = jobs[j].message
         wrong = np.abs(moved - size) > _RELATIVE * size + 2 * tick / cost
         if wrong.any():
@@ -104,11 +143,45 @@ def audit_links(
             text = f"{where}: {int(wrong.sum())} all-reduces move other than {size:g} MB, such as {worst:.12g}"
             violations.append(Violation("message", text, float(abs(worst - size))))
         need = 1 if policy == "ada-srsf" else _LIMIT[policy]
-        idle = _free_while_waiting(message, [active[s] for s in servers[j]], need)
+        idle = _free_while_waiting(message, [active for active, _ in counts], need)
         if idle:
             text = f"{where}: {idle} all-reduces wait although every server of the job has room under {policy}"
             violations.append(Violation("waiting", text, idle))
     return violations
+
+
+def _active_and_moving(messages: Sequence[Message], latency: int) -> tuple[Steps, Steps]:
+    """How many all-reduces are active, and how many of them transfer."""
+    admitted = np.sort(np.concatenate([message.admitted for message in messages]))
+    done = np.sort(np.concatenate([message.done for message in messages]))
+    return _steps((admitted, done)), _steps((admitted + latency, done))
+
+
+def _meet(message: Message, span: tuple[int, int]) -> bool:
+    """Whether some all-reduces of a job may be while another has its own."""
+    return bool(message.admitted[0] <= span[1] and message.done[-1] >= span[0])
+
+
+def _joins(
+    where: str, jumps: IntArray, parts: Sequence[tuple[IntArray, IntArray, IntArray]], tick: float
+) -> list[Violation]:
+    """Who takes no part in a jump of a place: whether anything of it begins or ends there from the cycle on.
+
+    Parameters
+    ----------
+    parts : for each who is there, its jumps, and when what it does begins and ends
+    """
+    clash = np.diff(jumps[:, 1]) == 0
+    found = [Violation("cycle", f"{where}: jobs repeat different cycles at a time", 1)] if clash.any() else []
+    for own, begin, end in parts:
+        others = jumps[~np.isin(jumps[:, 1], own[:, 1])]
+        for times in (begin, end):
+            low = np.searchsorted(times, others[:, 1] - others[:, 2], "right")
+            inside = np.searchsorted(times, others[:, 1] + others[:, 3], "right") - low
+            if inside.any():
+                worst = float(others[inside > 0][0, 3]) * tick
+                found.append(Violation("cycle", f"{where}: a cycle is repeated beside a job that does not", worst))
+    return found
 
 
 def _count(intervals: tuple[IntArray, IntArray], moments: IntArray) -> IntArray:
@@ -206,8 +279,10 @@ def _sums(piece: NDArray[np.float64], moments: IntArray, begin: IntArray, end: I
     return total
 
 
-AUDITED_TASKS = 5_000_000
-"""Runs of up to so many compute tasks are audited: what repeats itself is replayed in far less time."""
+WHOLE_TASKS = 5_000_000
+"""Runs of up to so many compute tasks are gone through and audited as a whole, others by cycles."""
+AUDITED_TASKS = 10_000_000
+"""Of these, those are audited that go through up to so many compute tasks: it takes half a second for each million."""
 
 
 class Recorded(Protocol):
@@ -227,6 +302,8 @@ class Recorded(Protocol):
     def task_base(self) -> IntArray: ...
     @property
     def message_base(self) -> IntArray: ...
+    @property
+    def jumps(self) -> IntArray: ...
 
 
 @dataclass
@@ -259,6 +336,7 @@ def audit(
 
     - "iterations": a task never ran, or ran out of order: every worker runs forward then backward once in each
       iteration, no earlier than the iteration before (and the placement, and the arrival) allows
+    - "cycle": what is said to come again is not what was, or not for all who share it
     - "duration": a compute task takes less than its time, or more by a tick or above
     - "gpu": two tasks on one GPU at a time
     - "memory": jobs on one GPU, from placement to finish, hold more than it has
@@ -267,25 +345,28 @@ def audit(
 
     Notes
     -----
-    O(T log T) vectorised for T tasks.
+    O(T log T) vectorised for T tasks that were gone through; for jobs with jumps on links, sum over jobs of A log A
+    with A the all-reduces beside it.
     """
     tick = 10.0**-digits
     scale = 10**digits
     findings = _Findings()
-    by_gpu: dict[Gpu, list[tuple[IntArray, IntArray, IntArray]]] = {}
+    by_gpu: dict[Gpu, list[tuple[IntArray, IntArray, IntArray, IntArray]]] = {}
     messages: list[Message | None] = []
     finish: list[int] = []
     for j, (job, gpus) in enumerate(zip(instance.jobs, placement, strict=True)):
-        shape = (job.iterations, job.gpus, 2)
+        shape = (-1, job.gpus, 2)
         start = log.start[log.task_base[j] : log.task_base[j + 1]].reshape(shape)
         end = log.end[log.task_base[j] : log.task_base[j + 1]].reshape(shape)
+        jumps = log.jumps[slice(*np.searchsorted(log.jumps[:, 0], [j, j + 1]))]
         where = f"job {job.id}"
         missing = (start < 0) | (end < 0)
         if missing.any():
             findings.add("iterations", f"{where}: a compute task did not run", missing.ravel(), start.ravel(), tick)
             return findings.violations
+        begun, ended = taken_out(jumps, start), taken_out(jumps, end)
         for kind, seconds in enumerate((exact(job.forward), exact(job.backward))):
-            excess = (end - start)[:, :, kind].ravel() - int(seconds * scale)
+            excess = (ended - begun)[:, :, kind].ravel() - int(seconds * scale)
             whole = (seconds * scale).denominator == 1
             broken = (excess < (0 if whole else 1)) | (excess > 1)
             findings.add("duration", f"{where}: {('forward', 'backward')[kind]} task", broken, excess, tick)
@@ -301,34 +382,84 @@ def audit(
                 return findings.violations
             early = admitted < barrier
             findings.add("iterations", f"{where}: all-reduce before the barrier", early, admitted - barrier, tick)
-            messages.append(Message(barrier, admitted, done))
+            messages.append(Message(barrier, admitted, done, jumps))
             iteration_end = done
         else:
             messages.append(None)
         ready = np.concatenate(([log.placed[j]], iteration_end[:-1]))
+        free = taken_out(jumps, ready)
         if log.placed[j] < exact(job.arrival) * scale:
             findings.violations.append(Violation("iterations", f"{where}: placed before its arrival"))
-        early_forward = start[:, :, 0] - ready[:, None]
-        early_backward = start[:, :, 1] - end[:, :, 0]
+        early_forward = begun[:, :, 0] - free[:, None]
+        early_backward = begun[:, :, 1] - ended[:, :, 0]
         for what, slack in (("forward", early_forward), ("backward", early_backward)):
             findings.add("iterations", f"{where}: {what} task too early", slack.ravel() < 0, slack.ravel(), tick)
+        tasks = [start.reshape(len(start), -1), end.reshape(len(start), -1)]
+        tasks += [log.admitted[log.message_base[j] : log.message_base[j + 1], None]] if spans else []
+        _audit_cycles(findings, where, jumps, np.hstack(tasks), iteration_end, (int(log.placed[j]), job.iterations))
         finish.append(int(iteration_end[-1]))
         for worker, gpu in enumerate(gpus):
             readiness = np.stack((ready, end[:, worker, 0]), axis=1).ravel()
-            entry = (start[:, worker].ravel(), end[:, worker].ravel(), readiness)
+            entry = (start[:, worker].ravel(), end[:, worker].ravel(), readiness, jumps)
             by_gpu.setdefault(gpu, []).append(entry)
     for (server, index), entries in sorted(by_gpu.items()):
-        _audit_gpu(findings, f"server {instance.servers[server].id}, GPU {index}", entries, tick)
+        where = f"server {instance.servers[server].id}, GPU {index}"
+        joint = _joint([entry[3] for entry in entries])
+        findings.violations += _joins(where, joint, [(own, begin, ends) for begin, ends, _, own in entries], tick)
+        times = [np.concatenate([entry[k] for entry in entries]) for k in range(3)]
+        _audit_gpu(findings, where, [taken_out(joint, part) for part in times], tick)
     _audit_memory(findings, instance, placement, log, finish)
     findings.violations += audit_links(instance, placement, policy, messages, digits)
     return findings.violations
 
 
-def _audit_gpu(
-    findings: _Findings, where: str, entries: list[tuple[IntArray, IntArray, IntArray]], tick: float
+def _audit_cycles(
+    findings: _Findings,
+    where: str,
+    jumps: IntArray,
+    times: IntArray,  # by iteration that was gone through: when its tasks began and ended, its all-reduce was admitted
+    iteration_end: IntArray,
+    asked: tuple[int, int],  # the placement, and how many iterations there are
 ) -> None:
-    """One task at a time, and no idling beside a ready one."""
-    start, end, ready = (np.concatenate([entry[k] for entry in entries]) for k in range(3))
+    """Whether the cycles of a job come again as they were: all iterations are there, and their ends are alike."""
+    placed, iterations = asked
+    _, at, period, ticks, count = jumps.T
+    first, last = (np.searchsorted(iteration_end, moment, "right") for moment in (at - period, at))
+    said = len(iteration_end) + int((ticks // np.maximum(period, 1) * count).sum())
+    wrong = (last - first != count) | (at - period < placed) | (period <= 0) | (ticks % np.maximum(period, 1) != 0)
+    wrong |= np.append(at[:-1] + ticks[:-1] > at[1:] - period[1:], [False])[: len(at)] | (ticks <= 0)
+    if said != iterations or wrong.any() or (last == len(iteration_end)).any():
+        text = f"{where}: {said} of {iterations} iterations, {int(wrong.sum())} cycles are not what is repeated"
+        findings.violations.append(Violation("cycle", text, abs(said - iterations)))
+        return
+    # of the present iteration, what goes on when the cycle ends, how long it has, and what is over
+    moves = np.where(count > 0, ticks, 0)[:, None]
+    after, before = (
+        _going_on(part) for part in (times[last] - moves - at[:, None], times[first] - (at - period)[:, None])
+    )
+    alike = (after == before) | (count == 0)[:, None]  # else it is the same iteration
+    moved = (times[last] > (at - period)[:, None]) & (times[last] <= (at + ticks)[:, None])
+    still = ~moved.any(axis=1) | (count > 0)
+    alike = alike.all(axis=1) & still
+    if not alike.all():
+        text = f"{where}: a cycle does not begin as it ends, {int((~alike).sum())} times"
+        findings.violations.append(Violation("cycle", text, float((~alike).sum())))
+
+
+def _going_on(times: IntArray) -> IntArray:
+    """What goes on at moment 0: its begin; 1 for what comes later, _OVER for what is over.
+
+    `times` : rows of begins, ends and maybe an admission
+    """
+    half = times.shape[1] // 2
+    begin, end = times[:, :half], times[:, half : 2 * half]
+    tasks = np.where(end <= 0, _OVER, np.minimum(begin, 1))
+    return np.hstack([tasks, np.minimum(times[:, 2 * half :], 1)])
+
+
+def _audit_gpu(findings: _Findings, where: str, times: Sequence[IntArray], tick: float) -> None:
+    """One task at a time, and no idling beside a ready one; `times`: when tasks begin, end, and are ready."""
+    start, end, ready = times
     order = np.argsort(start, kind="stable")  # merges the workers' sorted runs
     start, end, ready = start[order], end[order], ready[order]
     overlap = end[:-1] - start[1:]

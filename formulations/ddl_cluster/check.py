@@ -14,7 +14,7 @@ from schedgap.formulations.common.check import CheckReport, Violation
 from schedgap.formulations.common.errors import InputError
 from schedgap.formulations.common.numbers import exact
 from schedgap.formulations.common.solution import known_only, one_for_each
-from schedgap.formulations.ddl_cluster.audit import AUDITED_TASKS, audit
+from schedgap.formulations.ddl_cluster.audit import AUDITED_TASKS, WHOLE_TASKS, audit
 from schedgap.formulations.ddl_cluster.check_schedule import replay_schedule
 from schedgap.formulations.ddl_cluster.clock import clock_of
 from schedgap.formulations.ddl_cluster.instance import DdlClusterInstance, DdlClusterSolution, Gpu
@@ -41,19 +41,28 @@ def check(instance: DdlClusterInstance, solution: DdlClusterSolution) -> CheckRe
         relative), those of :func:`~schedgap.formulations.ddl_cluster.audit.audit` for a policy, and those of
         :func:`~schedgap.formulations.ddl_cluster.check_schedule.replay_schedule` for a schedule. The objective
         is the mean of finish - arrival in seconds by the replay. ``details["finish"]`` has the replayed finish
-        of each job, ``details["audited"]`` whether the run was audited: up to AUDITED_TASKS compute tasks it is.
+        of each job, ``details["audited"]`` whether the run was audited, ``details["cycles"]`` for how many more
+        cycles those stand that were gone through: of runs of up to WHOLE_TASKS compute tasks none, of longer ones any
+        number, and no more than AUDITED_TASKS may be gone through where it is audited.
     """
     one_for_each(solution.finish, instance.job_index, "finish")
     placement = _placed(instance, solution)
     violations = _given_placement(instance, placement)
-    audited = True
+    audited, cycles = True, 0
     if solution.schedule is not None:
         finish = replay_schedule(instance, placement, solution.schedule, violations)
     else:
         assert solution.policy is not None  # one of the two is there
         policy = solution.policy
-        audited = task_count(instance) <= AUDITED_TASKS
-        run = simulate_plain(instance, placement, policy, release=_released(instance, solution), record=audited)
+        release = _released(instance, solution)
+        run = None
+        if task_count(instance) > WHOLE_TASKS:
+            run = simulate_plain(instance, placement, policy, release=release)
+            audited = task_count(instance, run.iterations) <= AUDITED_TASKS
+        if audited:
+            run = simulate_plain(instance, placement, policy, release=release, record=True, logged=run)
+        assert run is not None and run.skipped is not None  # it is simulated
+        cycles = run.skipped
         clock = clock_of(instance)
         finish = [Fraction(tick, 10**clock.digits) for tick in run.finish_ticks]
         if run.log is not None:
@@ -67,6 +76,7 @@ def check(instance: DdlClusterInstance, solution: DdlClusterSolution) -> CheckRe
     details = {
         "finish": {job.id: float(end) for job, end in zip(instance.jobs, finish, strict=True)},
         "audited": audited,
+        "cycles": cycles,
     }
     return CheckReport(tuple(violations), sum(flow, Fraction(0)) / len(flow), details)
 

@@ -46,6 +46,7 @@ from schedgap.formulations.ddl_cluster.replay_components import (
     IDLE,
     ITERATIONS,
     JOB,
+    JUMPS,
     KEPT_AT,
     LAST_EVENT,
     LEFT,
@@ -58,6 +59,7 @@ from schedgap.formulations.ddl_cluster.replay_components import (
     MESSAGE_BASE,
     MOMENTS,
     NEVER,
+    OVER,
     PASSED,
     PERIOD,
     PLACE,
@@ -132,12 +134,12 @@ def run_events(r: Replay) -> None:
         # 4. admission, 5. transfers, 6. dispatch
         settle(r, 0, 0, now)
 
-        # who stood still and goes on
+        # who stood still and goes on; all beside them are awake before any is grouped: one may lead to another
         for k in range(r.counts[WOKEN]):
-            job = r.lists[WOKEN][k]
-            rouse_beside(r, job, now + 1)
+            rouse_beside(r, r.lists[WOKEN][k], now + 1)
+        for k in range(r.counts[WOKEN]):
             r.counts[GROUPING] += 1
-            group(r, job)
+            group(r, r.lists[WOKEN][k])
         if r.skips:
             for k in range(r.counts[ENDED]):
                 job = r.lists[ENDED][k]
@@ -178,7 +180,7 @@ def end_of(r: Replay, job: int, now: int) -> None:
             r.job[LINK_EVENT][job] = NEVER
             complete = True
             if r.record:
-                r.log_done[r.job[MESSAGE_BASE][job] + r.job[DONE][job]] = now
+                r.log_done[r.job[MESSAGE_BASE][job] + row_of(r, job)] = now
     else:
         coming = end_tasks(r, job, now)
         if r.job[AT_BARRIER][job] == r.job[FIRST_WORKER][job + 1] - r.job[FIRST_WORKER][job]:
@@ -211,7 +213,7 @@ def end_tasks(r: Replay, job: int, now: int) -> int:
             coming = min(coming, r.place[TASK_END][gpu])
             continue
         if r.record:
-            at = r.job[TASK_BASE][job] + 2 * (r.job[DONE][job] * width + w - r.job[FIRST_WORKER][job])
+            at = r.job[TASK_BASE][job] + 2 * (row_of(r, job) * width + w - r.job[FIRST_WORKER][job])
             r.log_end[at + r.worker[STATE][w] // 2] = now
         if r.worker[STATE][w] == 3:
             r.job[SERVICE][job] -= r.job[BACKWARD][job]
@@ -337,7 +339,7 @@ def admit(r: Replay, component: int, now: int) -> None:
             r.left[LEFT][job] = r.job[TRANSFER][job]
             set_due(r, job, now + r.latency)
             if r.record:
-                r.log_admitted[r.job[MESSAGE_BASE][job] + r.job[DONE][job]] = now
+                r.log_admitted[r.job[MESSAGE_BASE][job] + row_of(r, job)] = now
 
 
 def smallest_left(r: Replay, job: int, now: int) -> float:
@@ -396,7 +398,7 @@ def dispatch(r: Replay, gpu: int, now: int) -> None:
     end = now + (r.job[FORWARD][job] if r.worker[STATE][best] == 0 else r.job[BACKWARD][job])
     if r.record:
         width = r.job[FIRST_WORKER][job + 1] - r.job[FIRST_WORKER][job]
-        at = r.job[TASK_BASE][job] + 2 * (r.job[DONE][job] * width + best - r.job[FIRST_WORKER][job])
+        at = r.job[TASK_BASE][job] + 2 * (row_of(r, job) * width + best - r.job[FIRST_WORKER][job])
         r.log_start[at + r.worker[STATE][best] // 2] = now
     r.place[TASK][gpu] = best
     r.place[TASK_END][gpu] = end
@@ -448,6 +450,9 @@ def rouse(r: Replay, component: int, tick: int) -> None:
     ticks = cycles * r.job[PERIOD][component]
     job = r.job[FIRST][component]
     while job >= 0:
+        if cycles > 0:
+            jump(r, job, ticks)
+        r.job[OVER][job] += cycles * r.job[CYCLE_DONE][job]
         r.job[DONE][job] += cycles * r.job[CYCLE_DONE][job]
         r.job[SERVICE][job] -= cycles * r.job[CYCLE_SERVICE][job]
         r.job[SINCE][job] += ticks
@@ -482,12 +487,45 @@ def rouse(r: Replay, component: int, tick: int) -> None:
         r.counts[ENDED] = ended
 
 
+# -- the log ---------------------------------------------------------------------------------------------------------
+
+
+def row_of(r: Replay, job: int) -> int:
+    """Where the present iteration of a job stands in the log, which has none of those that were passed over."""
+    return int(r.job[DONE][job] - r.job[OVER][job])
+
+
+def jump(r: Replay, job: int, ticks: int) -> None:
+    """Log that the component of a job is moved on: what the job has begun is now what it began so many ticks later."""
+    at = r.counts[JUMPS]
+    r.counts[JUMPS] += 1
+    if not r.record:
+        return
+    component = r.job[ROOT][job]
+    r.log_jumps[at][0] = job
+    r.log_jumps[at][1] = r.job[KEPT_AT][component]
+    r.log_jumps[at][2] = r.job[PERIOD][component]
+    r.log_jumps[at][3] = ticks
+    r.log_jumps[at][4] = r.job[CYCLE_DONE][job]
+    if r.job[CYCLE_DONE][job] == 0:
+        return  # nothing happened of it in the cycle
+    row = row_of(r, job)
+    width = 2 * (r.job[FIRST_WORKER][job + 1] - r.job[FIRST_WORKER][job])
+    for k in range(r.job[TASK_BASE][job] + row * width, r.job[TASK_BASE][job] + (row + 1) * width):
+        if r.log_start[k] >= 0:
+            r.log_start[k] += ticks
+        if r.log_end[k] >= 0:
+            r.log_end[k] += ticks
+    if r.log_admitted[r.job[MESSAGE_BASE][job] + row] >= 0:
+        r.log_admitted[r.job[MESSAGE_BASE][job] + row] += ticks
+
+
 # -- cycles ----------------------------------------------------------------------------------------------------------
 
 
 _INLINED = (
     *(put, look_at, set_due, before, spans, end_tasks, leave, enqueue, place, admit, smallest_left, transfer_on),
-    *(dispatch, part, stand_still, recurs, most_cycles, in_order, sleep, rouse_beside, end_events),
+    *(row_of, jump, dispatch, part, stand_still, recurs, most_cycles, in_order, sleep, rouse_beside, end_events),
 )
 HELPERS: dict[Callable[..., object], bool] = {
     **dict.fromkeys(_INLINED, True),

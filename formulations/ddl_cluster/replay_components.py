@@ -10,8 +10,9 @@ NEVER = 2**62
 IDLE, TOUCHED, ENDED, WOKEN, GONE, LOOSE, STACK = range(LISTS := 7)
 """Rows of `lists`: GPUs to look at, jobs whose components have changed, jobs whose iteration has ended, that go on
 after they stood still, or have finished; and working memory."""
-GROUPING, SKIPPED, MOMENTS = range(LISTS, COUNTS := 10)
-"""Entries of `counts` after the lengths of the lists: the grouping going on, cycles skipped, ticks looked at."""
+GROUPING, SKIPPED, MOMENTS, JUMPS = range(LISTS, COUNTS := 11)
+"""Entries of `counts` after the lengths of the lists: the grouping going on, cycles skipped, ticks looked at, and
+jumps: of each job, whenever its component was moved on by whole cycles."""
 FIRST_LIMIT, LAST_LIMIT = 4, 16_384
 """Iterations of a component after which another state is kept (Brent 1980): at first, and ever."""
 
@@ -24,9 +25,9 @@ ROOT, FIRST, FOLLOWING, STAMP, CHANGED = range(24, 29)  # the component of a job
 STILL, RELEASED = range(29, 31)  # whether a job stands still, and how often it went on
 KEPT_AT, LEADER, PASSED, LIMIT = range(31, 35)  # by component: when its state was kept (-1: none), whose iteration
 # ended then, how many have ended since, and after how many another is kept
-# What a component sleeps through (0: it is awake), and what a cycle takes of a job
-PERIOD, CYCLE_DONE, CYCLE_SERVICE = range(35, 38)
-KEPT_DONE, KEPT_SERVICE, KEPT_LINK, KEPT_EVENT, KEPT_SINCE, KEPT_LEVEL, JOB_COLUMNS = range(38, 45)
+# What a component sleeps through (0: it is awake), what a cycle takes of a job, and its iterations passed over so far
+PERIOD, CYCLE_DONE, CYCLE_SERVICE, OVER = range(35, 39)
+KEPT_DONE, KEPT_SERVICE, KEPT_LINK, KEPT_EVENT, KEPT_SINCE, KEPT_LEVEL, JOB_COLUMNS = range(39, 46)
 LEFT, KEPT_LEFT = range(2)
 # of workers, of places (GPUs, then servers) and of entries
 JOB, GPU, STATE, KEPT_STATE, KEPT_END, WORKER_COLUMNS = range(6)
@@ -65,6 +66,7 @@ class Replay(NamedTuple):
     log_end: Json
     log_admitted: Json
     log_done: Json
+    log_jumps: Json
     slowdown: tuple[float, ...]
     pair_factor: float
     latency: int

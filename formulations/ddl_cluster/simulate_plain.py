@@ -84,15 +84,18 @@ IntArray = NDArray[np.int64]
 
 @dataclass(frozen=True)
 class Log:
-    """When every task ran, in ticks.
+    """When every task ran, in ticks; where cycles were passed over, every task that was gone through.
 
     Attributes
     ----------
     start, end : compute tasks. That of job j, iteration i, worker w and kind (0 forward, 1 backward) is at
-        ``task_base[j] + 2 * (i * gpus_j + w) + kind``
+        ``task_base[j] + 2 * (i * gpus_j + w) + kind``; i counts the iterations that were gone through
     admitted, done : all-reduces. That of job j and iteration i is at ``message_base[j] + i``; -1 where the job
         has none
     placed : by job
+    jumps : rows (job, tick, period, ticks, iterations), by job and in time. At `tick` a cycle of `period` ticks and so
+        many iterations of the job had ended, and it came again and again in the `ticks` that follow; of them, the log
+        has what was begun in the last one and went on
     """
 
     start: IntArray
@@ -102,6 +105,7 @@ class Log:
     placed: IntArray
     task_base: IntArray
     message_base: IntArray
+    jumps: IntArray
 
 
 @dataclass(frozen=True)
@@ -115,6 +119,8 @@ class Run:
     log : every task's times, where asked for
     skipped : cycles that were passed over
     moments : ticks at which something happened, those passed over left out; both None where nothing was simulated
+    iterations : by job, those that were gone through
+    jumps : how many rows the log's jumps have, or would have
     """
 
     finish: tuple[float, ...]
@@ -123,11 +129,15 @@ class Run:
     log: Log | None
     skipped: int | None = None
     moments: int | None = None
+    iterations: tuple[int, ...] = ()
+    jumps: int = 0
 
 
-def task_count(instance: DdlClusterInstance) -> int:
-    """Compute tasks of all jobs, workers and iterations."""
-    return sum(2 * job.gpus * job.iterations for job in instance.jobs)
+def task_count(instance: DdlClusterInstance, iterations: Sequence[int] | None = None) -> int:
+    """Compute tasks of all jobs, workers and iterations; or of so many iterations, by job."""
+    if iterations is None:
+        iterations = [job.iterations for job in instance.jobs]
+    return sum(2 * job.gpus * count for job, count in zip(instance.jobs, iterations, strict=True))
 
 
 def simulate_plain(
@@ -139,7 +149,8 @@ def simulate_plain(
     record: bool = False,
     interpreted: bool | None = None,
     digits: int | None = None,
-    skips: bool = True,
+    skips: bool | None = None,
+    logged: Run | None = None,
 ) -> Run:
     """Run every job on its GPUs under a policy, as defined at the head of this module.
 
@@ -148,11 +159,12 @@ def simulate_plain(
     placement : by job, its GPUs as (server position, index); as many as it needs, all different
     policy : one of POLICIES
     release : seconds before which a job, by id, is held back from the queue; the others enter it at their arrival
-    record : keep every task's times (16 bytes per task)
+    record : keep the times of every task that is gone through (16 bytes per task)
     interpreted : run the interpreter, or machine code compiled from the same function; by the number of tasks
         where not given
     digits : ticks are of 10^-digits seconds; those of the instance's own clock where not given
-    skips : pass over whole cycles where states recur; without it, and with `record`, every event is gone through
+    skips : pass over whole cycles where states recur; by default where nothing is recorded
+    logged : the same run without a record, which says how large the record is; needed where cycles are passed over
 
     Returns
     -------
@@ -179,15 +191,17 @@ def simulate_plain(
         first_place.append(len(places))
     there = Counter(places)
     rows = _bases(there[p] for p in range(instance.total_gpus + len(instance.servers)))
-    task_base = _bases(2 * job.gpus * job.iterations for job in jobs)
-    message_base = _bases(job.iterations for job in jobs)
+    iterations = [job.iterations for job in jobs] if logged is None else logged.iterations
+    task_base = _bases(2 * job.gpus * gone for job, gone in zip(jobs, iterations, strict=True))
+    message_base = _bases(iterations)
     sizes = (task_base[-1], message_base[-1]) if record else (0, 0)
     if interpreted is None:
-        interpreted = task_base[-1] <= INTERPRETED_TASKS
+        interpreted = task_count(instance) <= INTERPRETED_TASKS
     held = _ticks(instance, release or {}, clock)
     arrival = [max(tick, moment) for tick, moment in zip(clock.arrival, held, strict=True)]
     leaves = 2 ** (count - 1).bit_length()
     log = [np.full(sizes[k], -1, dtype=np.int64) for k in (0, 0, 1, 1)]
+    jumps = np.zeros((logged.jumps if logged is not None else 0, 5), dtype=np.int64)
 
     def table(rows: list[list[Any]], kind: type = int) -> Any:
         """Lists are several times faster than arrays for the interpreter."""
@@ -237,6 +251,7 @@ def simulate_plain(
         log_end=log[1],
         log_admitted=log[2],
         log_done=log[3],
+        log_jumps=jumps,
         slowdown=clock.slowdown,
         pair_factor=clock.pair_factor,
         latency=clock.latency,
@@ -244,13 +259,15 @@ def simulate_plain(
         leaves=leaves,
         adaptive=adaptive,
         record=record,
-        skips=skips and not record,
+        skips=(logged is not None or not record) if skips is None else skips,
     )
     (events.run_events if interpreted else _compiled())(state)
     finish, placed = ([int(tick) for tick in state.job[column][:count]] for column in (tables.FINISH, tables.PLACED))
     kept = None
     if record:
-        kept = Log(log[0], log[1], log[2], log[3], np.array(placed), np.array(task_base), np.array(message_base))
+        jumps = jumps[np.argsort(jumps[:, 0], kind="stable")]
+        bases = np.array(task_base), np.array(message_base)
+        kept = Log(log[0], log[1], log[2], log[3], np.array(placed), *bases, jumps)
     return Run(
         tuple(clock.seconds(tick) for tick in finish),
         tuple(finish),
@@ -258,6 +275,8 @@ def simulate_plain(
         kept,
         int(state.counts[tables.SKIPPED]),
         int(state.counts[tables.MOMENTS]),
+        tuple(job.iterations - int(state.job[tables.OVER][j]) for j, job in enumerate(jobs)),
+        int(state.counts[tables.JUMPS]),
     )
 
 

@@ -12,7 +12,7 @@ from pydantic import Field
 
 from schedgap.formulations.common.instance import Json
 from schedgap.formulations.common.options import options_of, parse_settings
-from schedgap.formulations.ddl_cluster.audit import AUDITED_TASKS
+from schedgap.formulations.ddl_cluster.audit import AUDITED_TASKS, WHOLE_TASKS
 from schedgap.formulations.ddl_cluster.clock import clock_of
 from schedgap.formulations.ddl_cluster.instance import DdlClusterInstance
 from schedgap.formulations.ddl_cluster.simulate_plain import INTERPRETED_TASKS, POLICIES, task_count
@@ -37,17 +37,23 @@ CHOOSING = 1e-9
 """Seconds to look at one GPU while placing."""
 
 
-def check_seconds(instance: DdlClusterInstance, moments: int = 0) -> float:
+def check_seconds(instance: DdlClusterInstance, run: FastRun | None = None) -> float:
     """What the checker takes for a run: its replay and its audit.
 
     Parameters
     ----------
-    moments : that the run had; where no task is recorded, the replay has about as many: it passes over cycles, too
+    run : where not every task is recorded, the replay goes through about as many moments as this run did, and the
+        audit through the compute tasks beside its all-reduces
     """
     tasks = task_count(instance)
     if tasks <= INTERPRETED_TASKS:
         return tasks * (INTERPRETED + AUDIT)
-    return LOADING + (tasks * (PER_TASK + AUDIT) if tasks <= AUDITED_TASKS else moments * PER_MOMENT)
+    if tasks <= WHOLE_TASKS:
+        return LOADING + tasks * (PER_TASK + AUDIT)
+    if run is None:
+        return LOADING
+    gone = task_count(instance, np.diff(run.log.message_base).tolist())
+    return LOADING + run.moments * PER_MOMENT + (gone * AUDIT if gone <= AUDITED_TASKS else 0.0)
 
 
 def placing_seconds(instance: DdlClusterInstance, placement: str, kappa: int) -> float:
@@ -184,7 +190,7 @@ def _run(
     except OutOfTimeError as error:
         return _late(f"{error}, its check takes another {least:.3g} s or more")
     clock = clock_of(instance)
-    check = check_seconds(instance, outcome.run.moments)
+    check = check_seconds(instance, outcome.run)
     if short(check):
         return _late(f"the run is simulated, its check takes another {check:.3g} s or more")
     solution = {

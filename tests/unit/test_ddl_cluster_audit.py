@@ -9,9 +9,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+from support.ddl_cluster_clusters import sharing_links
 from support.ddl_cluster_random import placed_instance
 
 from schedgap.formulations.ddl_cluster.audit import audit
+from schedgap.formulations.ddl_cluster.clock import clock_of
 from schedgap.formulations.ddl_cluster.instance import DdlClusterInstance
 from schedgap.formulations.ddl_cluster.sharing import given_placement
 from schedgap.formulations.ddl_cluster.simulate_plain import POLICIES, Log, simulate_plain
@@ -187,3 +189,86 @@ def test_the_log_is_laid_out_as_it_says() -> None:
     assert np.array_equal(log.task_base, [0, 8, 16])
     assert log.start[_task(log, 0, 0, 0, 0)] == S
     assert log.end[_task(log, 0, 0, 0, 1)] == 4 * S
+
+
+SHARING = sharing_links(5_000)
+"""Three jobs that meet on the links of two servers, again and again in the same way."""
+
+
+def _by_cycles() -> Log:
+    placement = given_placement(SHARING, "test")
+    run = simulate_plain(SHARING, placement, "srsf-1")
+    log = simulate_plain(SHARING, placement, "srsf-1", record=True, logged=run).log
+    assert log is not None and run.skipped is not None and run.skipped > 1_000
+    return log
+
+
+def _changed(change: Callable[[Log], Log | None]) -> list[str]:
+    log = _by_cycles()
+    log = change(log) or log
+    found = audit(SHARING, given_placement(SHARING, "test"), "srsf-1", log, clock_of(SHARING).digits)
+    return [violation.constraint for violation in found]
+
+
+def test_a_log_by_cycles_passes() -> None:
+    log = _by_cycles()
+    assert len(log.start) < 0.1 * sum(2 * job.gpus * job.iterations for job in SHARING.jobs)
+    assert not _changed(lambda log: None)
+
+
+def _part(log: Log, j: int, column: int, by: int) -> None:
+    log.jumps[log.jumps[:, 0] == j, column] += by
+
+
+def _once_more(log: Log) -> None:
+    log.jumps[0, 3] += log.jumps[0, 2]
+
+
+def _without_one(log: Log) -> Log:
+    return replace(log, jumps=log.jumps[log.jumps[:, 0] != 1])
+
+
+def _without_any(log: Log) -> Log:
+    return replace(log, jumps=log.jumps[:0])
+
+
+def _longer_in_all(log: Log) -> None:
+    """A cycle that all jobs have, and that does not end where it began."""
+    log.jumps[:, 2] += 1
+
+
+def _begun_otherwise(log: Log) -> None:
+    """A task that goes on at the end of a cycle, begun a tick earlier than at the cycle's begin."""
+    for job, at, _, ticks, _ in log.jumps.tolist():
+        tasks = slice(log.task_base[job], log.task_base[job + 1])
+        on = (log.start[tasks] > at) & (log.start[tasks] <= at + ticks) & (log.end[tasks] > at + ticks)
+        if on.any():
+            log.start[log.task_base[job] + np.flatnonzero(on)[0]] -= 1
+            return
+    raise AssertionError("no task goes on")
+
+
+def _busy_meanwhile(log: Log) -> None:
+    """An all-reduce that goes on at the end of a cycle was admitted five ticks earlier, when another one was active."""
+    _, at, *_ = log.jumps[0].tolist()
+    message = int(np.flatnonzero(log.done[: log.message_base[1]] > at)[0])
+    log.admitted[message] -= 5
+
+
+@pytest.mark.parametrize(
+    ("change", "constraint"),
+    [
+        (_once_more, "cycle"),
+        (lambda log: _part(log, 0, 1, 1), "cycle"),
+        (lambda log: _part(log, 1, 2, -1), "cycle"),
+        (lambda log: _part(log, 2, 3, 1), "cycle"),
+        (lambda log: _part(log, 0, 4, 1), "cycle"),
+        (_without_one, "cycle"),
+        (_without_any, "cycle"),
+        (_longer_in_all, "cycle"),
+        (_begun_otherwise, "cycle"),
+        (_busy_meanwhile, "limit"),
+    ],
+)
+def test_a_cycle_that_is_not_repeated_is_found(change: Callable[[Log], Log | None], constraint: str) -> None:
+    assert constraint in _changed(change)

@@ -69,7 +69,7 @@ def test_policies_by_hand(policy: str, finish: tuple[float, float]) -> None:
     report = check(INSTANCE, solution)
     assert report.feasible
     assert report.objective == Fraction(sum(map(int, finish)), 2)
-    assert report.details == {"finish": solution["finish"], "audited": True}
+    assert report.details == {"finish": solution["finish"], "audited": True, "cycles": 0}
 
 
 def test_what_the_audit_of_a_policys_run_finds_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
