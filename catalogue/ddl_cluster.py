@@ -89,6 +89,9 @@ class DdlCluster(FamilyProblem[DdlClusterInstance]):
         _heuristic("srsf-2", "policies:srsf_2", "SRSF, up to 2 all-reduces per server", "paper 001, section V-A"),
         _heuristic("srsf-3", "policies:srsf_3", "SRSF, up to 3 all-reduces per server", "paper 001, section V-A"),
         _heuristic("srsf-4", "policies:srsf_4", "SRSF, up to 4 all-reduces per server", "paper 001, section I"),
+        _heuristic(
+            "list-hold", "holding:list_hold", "the shortest jobs first, alone or in pairs on GPUs that they hold"
+        ),
     )
 
     functions: ClassVar[Mapping[str, str]] = {

@@ -184,15 +184,15 @@ def _run(
 
     whole = least + placing_seconds(instance, placement, kappa)
     if short(whole):
-        return _late(f"the run and its check take {whole:.3g} s or more")
+        return late(f"the run and its check take {whole:.3g} s or more")
     try:
         outcome = run_policy(instance, policy, seed, placement, kappa, lambda: short(least))
     except OutOfTimeError as error:
-        return _late(f"{error}, its check takes another {least:.3g} s or more")
+        return late(f"{error}, its check takes another {least:.3g} s or more")
     clock = clock_of(instance)
     check = check_seconds(instance, outcome.run)
     if short(check):
-        return _late(f"the run is simulated, its check takes another {check:.3g} s or more")
+        return late(f"the run is simulated, its check takes another {check:.3g} s or more")
     solution = {
         "placement": {
             job.id: [[instance.servers[s].id, g] for s, g in gpus]
@@ -204,7 +204,7 @@ def _run(
     return HeuristicRun(solution, outcome.metrics)
 
 
-def _late(reason: str) -> HeuristicRun:
+def late(reason: str) -> HeuristicRun:
     """No answer: a run that the checker cannot confirm within the limit is none."""
     return HeuristicRun(None, {"reason": f"the time limit is too short: {reason}", "stopped": "time limit"})
 

@@ -9,16 +9,16 @@ from __future__ import annotations
 
 import heapq
 import math
-from collections.abc import Iterable, Sequence
+from bisect import insort
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from schedgap.formulations.common.compiled import njit_inline, njit_kernel
-from schedgap.formulations.common.errors import InputError
 from schedgap.formulations.common.instance import Solution
 from schedgap.formulations.ddl_cluster.clock import MEMORY_CAPACITY, clock_of
 from schedgap.formulations.ddl_cluster.instance import DdlClusterInstance, Gpu
@@ -264,12 +264,14 @@ def walk(
     return least
 
 
+Need: TypeAlias = tuple[int, bool] | tuple[Gpu, ...]
+"""How many GPUs, and whether whole servers; or the GPUs that are given."""
 POLICY = "srsf-1"
 """Of the all-reduces of two jobs that share: one waits for the other, and they do not contend."""
 WORTH = 0.99
 """Two jobs are let share where that ends them earlier in sum than one after the other, by this factor."""
-MOST_JOBS = 5000
-"""Pairs of them are gone through, and whenever one ends those that wait."""
+MOST_PAIRED = 5000
+"""Jobs, pairs of which are gone through."""
 PARTNERS = 12
 """With how many others it is tried how long a job takes beside them."""
 
@@ -297,6 +299,67 @@ class Laid:
         return sum(self.finish)
 
 
+class _Cluster:
+    """GPUs, with when they became free, the first ones first, and links that are free now."""
+
+    def __init__(self, gangs: Gangs) -> None:
+        self.gangs, self.sizes = gangs, gangs.sizes
+        self.idle = [[(0, g) for g in range(size)] for size in self.sizes]
+        self.link = [True] * len(self.sizes)
+        self.whole = sum(self.sizes)
+        self.with_idle = [
+            [s for s, size in enumerate(self.sizes) if size == count] for count in range(max(self.sizes) + 1)
+        ]
+
+    def _change(self, s: int, idle: list[tuple[int, int]], link: bool) -> None:
+        """Set what is free on a server."""
+        size = self.sizes[s]
+        self.whole += size * ((link and len(idle) == size) - (self.link[s] and len(self.idle[s]) == size))
+        if len(idle) != len(self.idle[s]):
+            self.with_idle[len(self.idle[s])].remove(s)
+            insort(self.with_idle[len(idle)], s)
+        self.idle[s], self.link[s] = idle, link
+
+    def fits(self, j: int) -> bool:
+        """Whether a job can begin now."""
+        given, need = self.gangs.instance.given[j], self.gangs.instance.jobs[j].gpus
+        if given is not None:
+            links = not self.gangs.wide[j] or all(self.link[s] for s, _ in given)
+            return links and all(any(g == other for _, other in self.idle[s]) for s, g in given)
+        return self.whole >= need if self.gangs.wide[j] else any(self.with_idle[need:])
+
+    def hold(self, j: int) -> tuple[Gpu, ...]:
+        """The GPUs of a job that fits: of the server with the least room, or of whole servers, the first ones."""
+        held, need = self.gangs.instance.given[j], self.gangs.instance.jobs[j].gpus
+        if held is None and self.gangs.wide[j]:
+            held = ()
+            for s, size in enumerate(self.sizes):
+                if self.link[s] and len(self.idle[s]) == size:
+                    held += tuple((s, g) for g in range(size))[: need - len(held)]
+        elif held is None:
+            s = next(servers[0] for servers in self.with_idle[need:] if servers)
+            held = tuple((s, g) for g in sorted(g for _, g in self.idle[s][:need]))
+        for s, taken in self._by_server(j, held):
+            self._change(
+                s, [own for own in self.idle[s] if own[1] not in taken], self.link[s] and not self.gangs.wide[j]
+            )
+        return held
+
+    def free(self, j: int, held: Iterable[Gpu], now: int) -> None:
+        """A job has ended."""
+        for s, taken in self._by_server(j, held):
+            self._change(s, sorted([*self.idle[s], *((now, g) for g in taken)]), self.link[s] or self.gangs.wide[j])
+
+    def _by_server(self, j: int, held: Iterable[Gpu]) -> Iterable[tuple[int, Collection[int]]]:
+        """What a job takes of each server: all of it where it is wide and its GPUs are not given."""
+        by_server: dict[int, Collection[int]] = {}
+        for s, g in held:
+            by_server[s] = [*by_server.get(s, ()), g]
+        if self.gangs.wide[j] and self.gangs.instance.given[j] is None:
+            by_server = {s: range(self.sizes[s]) for s in by_server}
+        return by_server.items()
+
+
 class Gangs:
     """Blocks of one instance.
 
@@ -319,8 +382,6 @@ class Gangs:
             job.gpus > widest if own is None else len(own) > 1 for job, own in zip(instance.jobs, given, strict=True)
         ]
         self.arrival = self.clock.arrival
-        if len(instance.jobs) > MOST_JOBS:
-            raise InputError(f"lns: more than {MOST_JOBS} jobs")
         self._pace = [self._iteration(j) for j in range(len(instance.jobs))]
         self.alone = [job.iterations * pace for job, pace in zip(instance.jobs, self._pace, strict=True)]
         self._interpreted = task_count(instance) <= INTERPRETED_TASKS
@@ -347,6 +408,8 @@ class Gangs:
         """Those that gain, each job with the most promising others of its width."""
         jobs, memory = self.instance.jobs, self.clock.memory
         free = [j for j, wide in enumerate(self.wide) if wide and jobs[j].placement is None]
+        if len(free) > MOST_PAIRED:
+            return {}
         hopes: dict[int, list[tuple[float, tuple[int, int]]]] = {j: [] for j in free}
         for place, j in enumerate(free):
             for k in free[place + 1 :]:
@@ -461,30 +524,37 @@ class Gangs:
         return own + [(s, self.sizes[s]) for s in sorted({s for s, _ in own})] if self.wide[j] else own
 
     def listed(self, groups: Iterable[tuple[int, ...]]) -> Laid:
-        """Whenever GPUs become free or a job arrives, the shortest blocks that fit are started."""
-        free = self._all_free()
+        """Whenever GPUs become free or a job arrives, the shortest blocks that fit are started.
+
+        Blocks that need the same wait in one row; O(B (log B + R S)) for B blocks, R rows, S servers at most.
+        """
+        cluster, jobs = _Cluster(self), self.instance.jobs
         coming = sorted(groups, key=lambda own: (self.arrived(own), own), reverse=True)
-        moments = sorted({self.arrived(own) for own in coming})
-        waiting: list[tuple[float, tuple[int, ...]]] = []
+        rows: dict[Need, list[tuple[float, tuple[int, ...]]]] = {}
+        running: list[tuple[int, int]] = []
         blocks: list[Block] = []
-        while coming or waiting:
-            now = heapq.heappop(moments)
+        gpus: list[tuple[Gpu, ...]] = [()] * len(self.alone)
+        finish = [0] * len(self.alone)
+        while coming or running:
+            now = min([*(self.arrived(own) for own in coming[-1:]), *(end for end, _ in running[:1])])
+            while running and running[0][0] <= now:
+                over = blocks[heapq.heappop(running)[1]].jobs[0]
+                cluster.free(over, gpus[over], now)
             while coming and self.arrived(coming[-1]) <= now:
                 own = coming.pop()
-                waiting.append((sum(self.lengths(own)) / len(own) ** 2, own))
-            waiting.sort()
-            kept = []
-            for length, own in waiting:
-                held, start = self._held(own, free, now)
-                if start > now:
-                    kept.append((length, own))
-                    continue
-                end = now + max(self.lengths(own))
-                heapq.heappush(moments, end)
-                self._hold(own, held, free, end)
+                need = self.instance.given[own[0]] or (jobs[own[0]].gpus, self.wide[own[0]])
+                heapq.heappush(rows.setdefault(need, []), (sum(self.lengths(own)) / len(own) ** 2, own))
+            open_rows = [row for need, row in rows.items() if row and cluster.fits(row[0][1][0])]
+            while open_rows:
+                row = min(open_rows)
+                own = heapq.heappop(row)[1]
+                held = cluster.hold(own[0])
+                for j, length in zip(own, self.lengths(own), strict=True):
+                    gpus[j], finish[j] = held, now + length
+                heapq.heappush(running, (max(finish[j] for j in own), len(blocks)))
                 blocks.append(Block(own, now))
-            waiting = kept
-        return self.lay(blocks)
+                open_rows = [row for row in open_rows if row and cluster.fits(row[0][1][0])]
+        return Laid(tuple(blocks), tuple(gpus), tuple(finish))
 
     def matched(self) -> list[tuple[int, ...]]:
         """Every job once: alone, or with the one beside which the most is gained, greedily."""

@@ -1,0 +1,65 @@
+"""List scheduling that holds GPUs: the plain form's schedule, accepted by the checker, and better than the policies."""
+
+from __future__ import annotations
+
+import random
+from itertools import combinations
+
+import pytest
+from oracles.ddl_cluster_list import plain_listed
+from support.checks import ddl_cluster as check
+from support.ddl_cluster_clusters import random_cluster
+
+from schedgap.benchmarks.instances.ddl_cluster.random import small
+from schedgap.formulations.ddl_cluster.instance import DdlClusterInstance
+from schedgap.heuristics.ddl_cluster.holding import list_hold
+from schedgap.heuristics.ddl_cluster.policies import srsf_1
+from schedgap.solvers.exact.ddl_cluster.gangs import Gangs
+from schedgap.solvers.result import Deadline
+
+
+def crowded(seed: int) -> DdlClusterInstance:
+    """A random cluster whose jobs come several times, some on given GPUs."""
+    data, rng = random_cluster(seed).to_dict(), random.Random(seed)
+    first = list(data["jobs"])
+    for k in range(rng.randint(0, 3)):
+        data["jobs"] += [job | {"id": f"{job['id']}-{k}", "arrival": rng.choice([0.0, 1.0, 5.0])} for job in first]
+    return DdlClusterInstance.parse(data)
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_the_schedule_is_that_of_the_plain_form(seed: int) -> None:
+    instance = crowded(seed)
+    gangs = Gangs(instance)
+    for groups in ([(j,) for j in range(len(instance.jobs))], gangs.matched()):
+        assert list(gangs.listed(groups).blocks) == plain_listed(gangs, groups)
+
+
+@pytest.mark.parametrize("seed", range(0, 60, 6))
+def test_jobs_hold_their_gpus(seed: int) -> None:
+    instance = crowded(seed)
+    for pairs in (False, True):
+        run = list_hold(instance, pairs=pairs)
+        assert run.solution is not None
+        report = check(instance, run.solution)
+        assert report.feasible, report.violations
+        begin = {job.id: run.solution.get("release", {}).get(job.id, job.arrival) for job in instance.jobs}
+        end, gpus = run.solution["finish"], run.solution["placement"]
+        meet = sum(
+            max(begin[one], begin[other]) < min(end[one], end[other]) * (1 - 1e-12)
+            and any(gpu in gpus[other] for gpu in gpus[one])
+            for one, other in combinations(end, 2)
+        )
+        assert meet == run.info["pairs"] and (pairs or meet == 0)
+
+
+def test_it_is_better_than_a_policy_where_links_are_scarce() -> None:
+    for seed in range(5):
+        instance = small(seed, jobs=30, seconds=1.0)
+        held, shared = (check(instance, method(instance).solution).objective for method in (list_hold, srsf_1))
+        assert held < shared
+
+
+def test_a_limit_below_the_check_is_refused() -> None:
+    run = list_hold(small(0), deadline=Deadline.after(1e-9))
+    assert run.solution is None and "the time limit is too short" in run.info["reason"]
