@@ -94,6 +94,9 @@ class GpuSharing(FamilyProblem[GpuSharingInstance]):
             "sjf-reserve", "sharing:sjf_reserve", "shortest job first, longer jobs leave GPUs free for shorter ones"
         ),
         _heuristic(
+            "sjf-priced", "sharing:sjf_priced", "shortest job first, held back until the bound's prices would start it"
+        ),
+        _heuristic(
             "easy", "sharing:easy", "first in first out with EASY backfilling, one job per GPU", "Lifka, JSSPP 1995"
         ),
         _heuristic("fifo", "sharing:fifo", "first in first out, one job per GPU", "paper 003, section VI"),

@@ -293,7 +293,13 @@ class Run:
     stopped: bool
 
 
-def run_policy(data: SharingTables, decide: Decide, priority: Callable[[int], float], stop: Callable[[], bool]) -> Run:
+def run_policy(
+    data: SharingTables,
+    decide: Decide,
+    priority: Callable[[int], float],
+    stop: Callable[[], bool],
+    ready: Ints | None = None,
+) -> Run:
     """Decide at arrivals and after completions, from the first arrival to the last completion.
 
     Returns run; jobs are missing where it was stopped, or where `decide` leaves them waiting on an idle cluster.
@@ -304,13 +310,14 @@ def run_policy(data: SharingTables, decide: Decide, priority: Callable[[int], fl
     decide : starts jobs at an event
     priority : the sort key of a job in the queue; ties by position
     stop : looked at before every event
+    ready : by job the slot, no sooner than its arrival, in which it enters the queue; its arrival where not given
 
     Notes
     -----
     At most 2 J decisions; between them nothing is computed.
     """
     cluster = Cluster(data)
-    arrival = data.arrival.tolist()
+    arrival = (data.arrival if ready is None else ready).tolist()
     coming = sorted(range(len(arrival)), key=lambda j: (arrival[j], j), reverse=True)
     queue: list[tuple[float, int]] = []
     decisions = 0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Annotated, Any, Literal
 
 import numpy as np
@@ -25,6 +26,7 @@ from schedgap.heuristics.gpu_sharing.kernel import (
     Starts,
     decide,
 )
+from schedgap.solvers.exact.gpu_sharing.bound import priced_starts
 from schedgap.solvers.result import NO_DEADLINE, Deadline
 
 Ints = NDArray[np.int64]
@@ -38,6 +40,7 @@ def simulate_policy(
     decide: Decide,  # starts jobs at an event
     priority: Callable[[int], float],  # the sort key of a job in the queue; ties by position
     deadline: Deadline = NO_DEADLINE,  # looked at before every event
+    ready: Ints | None = None,  # by job the slot in which it enters the queue; its arrival where not given
 ) -> HeuristicRun:
     """Run a policy from the first arrival to the last completion.
 
@@ -55,7 +58,7 @@ def simulate_policy(
     reason = impossible(instance)
     if reason is not None:
         return HeuristicRun(None, {"reason": reason})
-    run = run_policy(tables(instance), decide, priority, lambda: deadline.passed)
+    run = run_policy(tables(instance), decide, priority, lambda: deadline.passed, ready)
     if run.stopped:
         return late(run.missing)
     if run.missing:
@@ -315,6 +318,55 @@ def sjf_reserve(
     return simulate_policy(
         instance, lambda c, jobs: start_alone(c, jobs, True, left_free), shortness(instance, "time"), deadline
     )
+
+
+HELD_PARTS = (1.0, 0.9, 0.75, 0.5)
+
+
+def sjf_priced(
+    instance: GpuSharingInstance,
+    *,
+    seed: int = 0,
+    deadline: Deadline = NO_DEADLINE,
+    held: Annotated[
+        float | None,
+        Field(
+            ge=0,
+            le=1,
+            description="part of the time until its start at the bound's prices for which a job is held back",
+        ),
+    ] = None,
+) -> HeuristicRun:
+    """The shortest job first, each on free GPUs, where a job is held back until the bound would have it start.
+
+    The prices of GPUs over time that the certified bound rests on are high while many short jobs wait: at them a long
+    job costs least after the rush.
+
+    Parameters
+    ----------
+    held : 0 is `sjf`; where not given, the best of 1, 0.9, 0.75 and 0.5
+
+    Notes
+    -----
+    The bound, and O(J) per decision. It knows all jobs from the beginning and claims no ratio. Ours.
+    """
+    reason = impossible(instance)
+    if reason is not None:
+        return HeuristicRun(None, {"reason": reason})
+    arrival, starts = tables(instance).arrival, priced_starts(instance)
+    best: HeuristicRun | None = None
+    for part in HELD_PARTS if held is None else (held,):
+        ready = arrival + np.floor(part * (starts - arrival)).astype(np.int64)
+        run = simulate_policy(
+            instance, lambda c, jobs: start_alone(c, jobs, True), shortness(instance, "time"), deadline, ready
+        )
+        run = replace(run, info={**run.info, "held": part})
+        better = best is None or best.solution is None
+        if best is not None and best.solution is not None and run.solution is not None:
+            better = run.info["jct all"] < best.info["jct all"]
+        best = run if better else best
+    assert best is not None  # there is a part
+    return best
 
 
 def easy(instance: GpuSharingInstance, *, seed: int = 0, deadline: Deadline = NO_DEADLINE) -> HeuristicRun:

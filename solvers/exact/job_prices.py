@@ -186,6 +186,21 @@ def least(jobs: PricedJobs, edges: Ints, prices: Floats, use: Floats) -> float:
     return total
 
 
+@njit_cached
+def best_starts(jobs: PricedJobs, edges: Ints, prices: Floats) -> Ints:
+    """By job, none of which pauses, the start of the least completion and cost; parameters as of :func:`least`."""
+    kinds, count = prices.shape
+    before = np.zeros((kinds, count + 1))
+    for c in range(kinds):
+        for k in range(count):
+            before[c, k + 1] = before[c, k] + prices[c, k] * (edges[k + 1] - edges[k])
+    starts = np.empty(len(jobs.arrival), np.int64)
+    for j in range(len(jobs.arrival)):
+        c = jobs.kind[j]
+        _, starts[j] = _hold(jobs.arrival[j], jobs.length[j], jobs.rate[j], edges, prices[c], before[c])
+    return starts
+
+
 Evaluate = Callable[[Floats, Floats], tuple[float, Floats]]
 """Prices, (C, B), to the bound that they prove, and what capacity holds in a slot where it is worth most, (C, B); the
 second argument, (C, B), becomes what the jobs hold in a bucket."""

@@ -19,8 +19,17 @@ from schedgap.formulations.common.errors import InputError
 from schedgap.formulations.gpu_sharing.dynamics import tables
 from schedgap.formulations.gpu_sharing.instance import GpuSharingInstance
 from schedgap.heuristics.gpu_sharing.preemptive import pollux, tiresias
-from schedgap.heuristics.gpu_sharing.sharing import easy, fifo, sjf, sjf_bsbf, sjf_bsbf_plus, sjf_ffs, sjf_reserve
-from schedgap.solvers.exact.gpu_sharing.bound import capacity_weights, lower_bound, sharing_factor
+from schedgap.heuristics.gpu_sharing.sharing import (
+    easy,
+    fifo,
+    sjf,
+    sjf_bsbf,
+    sjf_bsbf_plus,
+    sjf_ffs,
+    sjf_priced,
+    sjf_reserve,
+)
+from schedgap.solvers.exact.gpu_sharing.bound import capacity_weights, lower_bound, priced_starts, sharing_factor
 from schedgap.solvers.result import Deadline
 
 INSIDE = {
@@ -28,6 +37,7 @@ INSIDE = {
     "easy": easy,
     "sjf": sjf,
     "sjf-reserve": sjf_reserve,
+    "sjf-priced": sjf_priced,
     "sjf-ffs": sjf_ffs,
     "sjf-bsbf": sjf_bsbf,
     "sjf-bsbf+": sjf_bsbf_plus,
@@ -300,6 +310,34 @@ def test_gpu_sharing_a_reserve_keeps_room_for_short_jobs() -> None:
     assert sjf_reserve(GpuSharingInstance.parse({**data, "interference": {}}), reserve=0.99).solution["start"] == {
         "o": 1
     }
+
+
+def test_gpu_sharing_a_job_waits_for_what_the_prices_make_it_wait_for() -> None:
+    """A long job that comes a slot before many short ones: at the bound's prices it starts after them."""
+    data = two_jobs(1.0, max_jobs_per_gpu=1).to_dict()
+    data["servers"][0]["gpus"] = 2
+    base = data["jobs"][0]
+    long = {**base, "id": "long", "gpus": 2, "iterations": 300, "arrival": 1}
+    short = [{**base, "id": f"s{k}", "gpus": 2, "iterations": 2, "arrival": 2} for k in range(40)]
+    instance = GpuSharingInstance.parse({**data, "horizon": 2000, "jobs": [long, *short], "interference": {}})
+    plain, priced = sjf(instance), sjf_priced(instance)
+    assert plain.solution["start"]["long"] == 1 and plain.info["jct all"] > 300
+    assert priced.solution["start"]["long"] > max(
+        start for job, start in priced.solution["start"].items() if job != "long"
+    )
+    assert priced.info["jct all"] < 60 and lower_bound(instance) <= priced.info["jct all"]
+    assert sjf_priced(instance, held=0.0).solution == plain.solution
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_gpu_sharing_no_job_starts_before_it_is_let(seed: int) -> None:
+    instance = random_instance(seed)
+    starts, run = priced_starts(instance), sjf_priced(instance, held=1.0)
+    assert run.solution is not None
+    assert all(run.solution["start"][job.id] >= start for job, start in zip(instance.jobs, starts, strict=True))
+    best = sjf_priced(instance)
+    parts = [sjf_priced(instance, held=part).info["jct all"] for part in (0.5, 0.75, 0.9, 1.0)]
+    assert best.info["jct all"] == min(parts)
 
 
 def test_gpu_sharing_policies_say_why_they_found_nothing() -> None:

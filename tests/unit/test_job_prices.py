@@ -10,7 +10,7 @@ import pytest
 
 from schedgap.solvers.certificates.rules.gpu_sharing import held
 from schedgap.solvers.certificates.rules.pausing import GRID, paused
-from schedgap.solvers.exact.job_prices import PricedJobs, ascend, event_edges, least
+from schedgap.solvers.exact.job_prices import PricedJobs, ascend, best_starts, event_edges, least
 
 
 def plain(
@@ -68,6 +68,15 @@ def test_the_least_of_completion_and_cost(holds: bool) -> None:
         use = np.zeros_like(prices)
         value = least(job, edges, prices, use)
         assert value == pytest.approx(float(best), rel=1e-9)
+        if holds:
+            start = int(best_starts(job, edges, prices)[0])
+            at = [
+                p
+                for t in range(start, start + length)
+                for p, a, b in zip(prices[0], edges, edges[1:], strict=False)
+                if a <= t < b
+            ]
+            assert start >= first and start - first + length + rate * sum(at) == pytest.approx(value)
         rest = value - float((use * prices).sum())  # the time until it completes, in whole slots
         assert rest == pytest.approx(round(rest), abs=1e-7) and rest >= length - 1e-7
     assert waited > 300

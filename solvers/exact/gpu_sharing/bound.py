@@ -13,7 +13,7 @@ from schedgap.formulations.common.instance import once_per_instance
 from schedgap.formulations.gpu_sharing.dynamics import SharingTables, tables
 from schedgap.formulations.gpu_sharing.instance import GpuSharingInstance
 from schedgap.formulations.gpu_sharing.modes import impossible
-from schedgap.solvers.exact.job_prices import PricedJobs, ascend, event_edges, least
+from schedgap.solvers.exact.job_prices import PricedJobs, ascend, best_starts, event_edges, least
 
 Floats = NDArray[np.float64]
 
@@ -131,6 +131,17 @@ def priced(instance: GpuSharingInstance) -> Priced:
     At most 300 buckets and 400 evaluations of O(J) times the buckets that a job waits; 60 evaluations of 80,000 jobs.
     """
     return _price(instance, False)
+
+
+def priced_starts(instance: GpuSharingInstance) -> Ints:
+    """(J,) the slots in which jobs would start at the prices of :func:`priced`, each on GPUs of its own."""
+    data, found = tables(instance), priced(instance)
+    weights = found.weights if len(found.weights) else np.ones(len(data.gpus))
+    kind = found.classes if len(found.classes) else np.zeros(len(data.gpus), dtype=np.int64)
+    slots = data.solo_slots
+    jobs = PricedJobs(data.arrival, slots, data.solo_work, data.gpus * weights, kind, np.zeros_like(slots))
+    starts: Ints = best_starts(jobs, found.edges, found.prices)
+    return starts
 
 
 def _price(instance: GpuSharingInstance, pauses: bool) -> Priced:
