@@ -18,7 +18,7 @@ from schedgap.formulations.ddl_cluster.instance import DdlClusterInstance
 from schedgap.formulations.ddl_cluster.simulate_plain import INTERPRETED_TASKS, POLICIES, task_count
 from schedgap.heuristics.common.run import HeuristicRun
 from schedgap.heuristics.ddl_cluster.conservation import broken_conservation
-from schedgap.heuristics.ddl_cluster.simulation import FastRun, OutOfTimeError, simulate
+from schedgap.heuristics.ddl_cluster.simulation import FastRun, OutOfTimeError, TooManyMessagesError, simulate
 from schedgap.solvers.result import NO_DEADLINE, Deadline
 
 # How long a run of ddl-cluster and its check take at least, so that a time limit can refuse what cannot fit.
@@ -187,6 +187,8 @@ def _run(
         return late(f"the run and its check take {whole:.3g} s or more")
     try:
         outcome = run_policy(instance, policy, seed, placement, kappa, lambda: short(least))
+    except TooManyMessagesError as error:
+        return HeuristicRun(None, {"reason": str(error)})
     except OutOfTimeError as error:
         return late(f"{error}, its check takes another {least:.3g} s or more")
     clock = clock_of(instance)

@@ -38,8 +38,16 @@ ROWS = 10_000
 """All-reduces, and skips, that are recorded before the record grows for the first time."""
 
 
+MOST_MESSAGES = 40_000_000
+"""All-reduces that are recorded: a gigabyte. What recurs is not, so a run that has more would go on for minutes."""
+
+
 class OutOfTimeError(RuntimeError):
     """A simulation was stopped before its last finish."""
+
+
+class TooManyMessagesError(OutOfTimeError):
+    """A simulation was stopped as its record is full."""
 
 
 @dataclass(frozen=True)
@@ -155,7 +163,7 @@ def simulate(
 ) -> FastRun:
     """Run every job to its finish: what the plain simulator means, tick by tick, with placements chosen on the way.
 
-    Raises OutOfTimeError: `stop` said so before every job had finished.
+    Raises OutOfTimeError: `stop` said so before every job had finished, or TooManyMessagesError: the record is full.
 
     Notes
     -----
@@ -176,6 +184,9 @@ def simulate(
     by_arrival = np.argsort(jobs["arrival"], kind="stable")
     progress = np.zeros(5, dtype=np.int64)
     while not run_fast(state, by_arrival, progress, CHUNK if stop is not None else NEVER, NEVER):
+        if state.counts[MESSAGES] > MOST_MESSAGES:
+            gone = f"{progress[1]} of {len(jobs)} jobs finished"
+            raise TooManyMessagesError(f"more than {MOST_MESSAGES} all-reduces do not repeat others, {gone}")
         state = state._replace(
             messages=_with_room(state.messages, state.counts[MESSAGES], len(jobs)),
             jumps=_with_room(state.jumps, state.counts[JUMPS], len(jobs)),

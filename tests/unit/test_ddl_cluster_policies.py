@@ -16,7 +16,7 @@ from schedgap.formulations.ddl_cluster.audit import audit
 from schedgap.formulations.ddl_cluster.clock import clock_of
 from schedgap.formulations.ddl_cluster.instance import DdlClusterInstance
 from schedgap.formulations.ddl_cluster.simulate_plain import POLICIES, simulate_plain
-from schedgap.heuristics.ddl_cluster import policies
+from schedgap.heuristics.ddl_cluster import policies, simulation
 from schedgap.heuristics.ddl_cluster.conservation import broken_conservation
 from schedgap.heuristics.ddl_cluster.policies import ada_srsf, check_seconds, placing_seconds, run_policy, srsf_1
 from schedgap.heuristics.ddl_cluster.simulation import CHUNK, PLACEMENTS, FastRun, OutOfTimeError, simulate
@@ -250,6 +250,16 @@ def test_a_simulation_stops_when_told() -> None:
     with pytest.raises(OutOfTimeError, match="0 of 2 jobs finished"):
         simulate(instance, "srsf-1", "lwf", cycles=False, stop=second)
     assert asked == 2
+
+
+def test_a_record_that_is_full_ends_the_run_with_a_reason(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first 10,000 jobs of the Philly log took 11.5 GB in 170 s and came to no end."""
+    instance = small(3, jobs=12)
+    assert srsf_1(instance).solution is not None
+    monkeypatch.setattr(simulation, "MOST_MESSAGES", 0)
+    monkeypatch.setattr(simulation, "CHUNK", 10)
+    run = srsf_1(instance, deadline=Deadline.after(1e6))
+    assert run.solution is None and "all-reduces do not repeat others" in run.info["reason"]
 
 
 def test_a_simulation_in_chunks_is_the_same() -> None:
