@@ -24,7 +24,9 @@ def list_hold(
 ) -> HeuristicRun:
     """Begin the shortest jobs that fit, whenever GPUs become free or a job arrives.
 
-    With `pairs`, jobs wider than any server are matched greedily before, and the better of both schedules is taken.
+    At prices of GPU time a long job costs least when it starts after a rush of short ones. Jobs are held back for none,
+    half, nine tenths or all of the time until then, and with `pairs` those wider than any server are matched greedily
+    before, too; the best of these schedules is taken.
 
     Parameters
     ----------
@@ -39,14 +41,13 @@ def list_hold(
 
     Notes
     -----
-    O(J (log J + R S)) for J jobs that need R different things of S servers, without pairs. No ratio is claimed. Ours.
+    60 to 400 evaluations of prices, and O(J (log J + R S)) for J jobs that need R different things of S servers,
+    without pairs. It knows all jobs from the beginning. No ratio is claimed. Ours.
     """
     least, remaining = check_seconds(instance), deadline.remaining()
     if remaining is not None and remaining <= least:
         return late(f"its check takes {least:.3g} s or more")
     gangs = Gangs(instance)
-    laid = gangs.listed((j,) for j in range(len(instance.jobs)))
-    if pairs:
-        laid = min(laid, gangs.listed(gangs.matched()), key=lambda each: each.total)
+    laid = gangs.best_listed(pairs)
     shared = sum(len(block.jobs) > 1 for block in laid.blocks)
     return HeuristicRun(gangs.solution(laid), {"pairs": shared})

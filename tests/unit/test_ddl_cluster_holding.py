@@ -31,8 +31,11 @@ def crowded(seed: int) -> DdlClusterInstance:
 def test_the_schedule_is_that_of_the_plain_form(seed: int) -> None:
     instance = crowded(seed)
     gangs = Gangs(instance)
+    rng = random.Random(seed)
+    later = [arrival + rng.choice([0, rng.randint(0, 10**11)]) for arrival in gangs.arrival]
     for groups in ([(j,) for j in range(len(instance.jobs))], gangs.matched()):
-        assert list(gangs.listed(groups).blocks) == plain_listed(gangs, groups)
+        assert list(gangs.listed(groups).blocks) == plain_listed(gangs, groups, gangs.arrival)
+        assert list(gangs.listed(groups, later).blocks) == plain_listed(gangs, groups, later)
 
 
 @pytest.mark.parametrize("seed", range(0, 60, 6))
@@ -58,6 +61,21 @@ def test_it_is_better_than_a_policy_where_links_are_scarce() -> None:
         instance = small(seed, jobs=30, seconds=1.0)
         held, shared = (check(instance, method(instance).solution).objective for method in (list_hold, srsf_1))
         assert held < shared
+
+
+def test_a_long_job_waits_for_a_rush_of_short_ones() -> None:
+    data = small(0).to_dict()
+    data["servers"] = [{"id": "s0", "gpus": 1}]
+    base = data["jobs"][0] | {"gpus": 1, "memory": 1.0, "forward": 0.5, "backward": 0.5}
+    short = [base | {"id": f"s{k}", "arrival": 1.0, "iterations": 2} for k in range(40)]
+    data["jobs"] = [base | {"id": "long", "arrival": 0.0, "iterations": 1000}, *short]
+    instance = DdlClusterInstance.parse(data)
+    gangs = Gangs(instance)
+    at_once = gangs.listed((j,) for j in range(41))
+    report = check(instance, list_hold(instance).solution)
+    assert report.feasible and at_once.finish[0] == 1000 * 10**gangs.clock.digits
+    assert report.details["finish"]["long"] > max(report.details["finish"][job["id"]] for job in short)
+    assert report.objective < 100 < (at_once.total - sum(gangs.arrival)) / 41 / 10**gangs.clock.digits
 
 
 def test_a_limit_below_the_check_is_refused() -> None:

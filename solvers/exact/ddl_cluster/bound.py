@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from schedgap.formulations.common.instance import once_per_instance
 from schedgap.formulations.ddl_cluster import bounds
 from schedgap.formulations.ddl_cluster.instance import DdlClusterInstance
-from schedgap.solvers.exact.job_prices import PricedJobs, ascend, event_edges, least
+from schedgap.solvers.exact.job_prices import PricedJobs, ascend, best_starts, event_edges, least
 
 Floats = NDArray[np.float64]
 
@@ -22,6 +22,8 @@ _FEWEST, _MOST = 60, 400
 _FINEST = 60
 _LONGEST = 2**45
 """Ticks until all can be done, at most."""
+_TICKS = 2**30
+"""Until all could be done, where no bound is certified."""
 _SAFETY = 1e-9
 
 
@@ -79,3 +81,26 @@ def priced(instance: DdlClusterInstance) -> Priced:
     value, prices = ascend(evaluate, width, 1, rounds)
     rounded = tick + arrival - first * tick  # ticks begin before jobs, and a last one is not used up
     return Priced(value * tick + float((message - rounded).sum()), fineness, edges, prices[0])
+
+
+def priced_starts(instance: DdlClusterInstance) -> Floats:
+    """(J,) the moments at which jobs would start at prices of GPU time, if each held its GPUs from start to finish.
+
+    The prices are those of the best bound on such schedules; they bound no others.
+    """
+    arrival = np.array([job.arrival for job in instance.jobs])
+    alone = np.array(bounds.alone_times(instance))
+    gpus, number = np.array([float(job.gpus) for job in instance.jobs]), float(instance.total_gpus)
+    tick = (arrival.max() + gpus @ alone / number + alone.max()) / _TICKS
+    first, length = np.ceil(arrival / tick).astype(np.int64), np.ceil(alone / tick).astype(np.int64)
+    none = np.zeros(len(first), dtype=np.int64)
+    jobs = PricedJobs(first, length, length.astype(np.float64), gpus, none, none)
+    edges = event_edges(first, length, gpus * length, number, _BUCKETS)
+    width = np.diff(edges).astype(np.float64)
+
+    def evaluate(prices: Floats, use: Floats) -> tuple[float, Floats]:
+        return least(jobs, edges, prices, use) - number * float(prices[0] @ width), np.full_like(prices, number)
+
+    _, prices = ascend(evaluate, width, 1, int(np.clip(_EVALUATIONS // len(first), _FEWEST, _MOST)))
+    starts: Floats = np.maximum(best_starts(jobs, edges, prices) * tick, arrival)
+    return starts

@@ -9,8 +9,7 @@ from __future__ import annotations
 
 import heapq
 import math
-from bisect import insort
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple, TypeAlias
@@ -29,6 +28,8 @@ from schedgap.formulations.ddl_cluster.simulate_plain import (
     solution_of,
     task_count,
 )
+from schedgap.solvers.exact.ddl_cluster.bound import priced_starts
+from schedgap.solvers.exact.ddl_cluster.free_gpus import FreeGpus
 
 # Orders of blocks tried out by the thousand: simulated annealing in compiled code.
 
@@ -272,6 +273,8 @@ WORTH = 0.99
 """Two jobs are let share where that ends them earlier in sum than one after the other, by this factor."""
 MOST_PAIRED = 5000
 """Jobs, pairs of which are gone through."""
+HELD_PARTS = (0.0, 0.5, 0.9, 1.0)
+"""Of the time until a job would start at prices of GPU time."""
 PARTNERS = 12
 """With how many others it is tried how long a job takes beside them."""
 
@@ -297,67 +300,6 @@ class Laid:
     def total(self) -> int:
         """The sum of finishes, in ticks."""
         return sum(self.finish)
-
-
-class _Cluster:
-    """GPUs, with when they became free, the first ones first, and links that are free now."""
-
-    def __init__(self, gangs: Gangs) -> None:
-        self.gangs, self.sizes = gangs, gangs.sizes
-        self.idle = [[(0, g) for g in range(size)] for size in self.sizes]
-        self.link = [True] * len(self.sizes)
-        self.whole = sum(self.sizes)
-        self.with_idle = [
-            [s for s, size in enumerate(self.sizes) if size == count] for count in range(max(self.sizes) + 1)
-        ]
-
-    def _change(self, s: int, idle: list[tuple[int, int]], link: bool) -> None:
-        """Set what is free on a server."""
-        size = self.sizes[s]
-        self.whole += size * ((link and len(idle) == size) - (self.link[s] and len(self.idle[s]) == size))
-        if len(idle) != len(self.idle[s]):
-            self.with_idle[len(self.idle[s])].remove(s)
-            insort(self.with_idle[len(idle)], s)
-        self.idle[s], self.link[s] = idle, link
-
-    def fits(self, j: int) -> bool:
-        """Whether a job can begin now."""
-        given, need = self.gangs.instance.given[j], self.gangs.instance.jobs[j].gpus
-        if given is not None:
-            links = not self.gangs.wide[j] or all(self.link[s] for s, _ in given)
-            return links and all(any(g == other for _, other in self.idle[s]) for s, g in given)
-        return self.whole >= need if self.gangs.wide[j] else any(self.with_idle[need:])
-
-    def hold(self, j: int) -> tuple[Gpu, ...]:
-        """The GPUs of a job that fits: of the server with the least room, or of whole servers, the first ones."""
-        held, need = self.gangs.instance.given[j], self.gangs.instance.jobs[j].gpus
-        if held is None and self.gangs.wide[j]:
-            held = ()
-            for s, size in enumerate(self.sizes):
-                if self.link[s] and len(self.idle[s]) == size:
-                    held += tuple((s, g) for g in range(size))[: need - len(held)]
-        elif held is None:
-            s = next(servers[0] for servers in self.with_idle[need:] if servers)
-            held = tuple((s, g) for g in sorted(g for _, g in self.idle[s][:need]))
-        for s, taken in self._by_server(j, held):
-            self._change(
-                s, [own for own in self.idle[s] if own[1] not in taken], self.link[s] and not self.gangs.wide[j]
-            )
-        return held
-
-    def free(self, j: int, held: Iterable[Gpu], now: int) -> None:
-        """A job has ended."""
-        for s, taken in self._by_server(j, held):
-            self._change(s, sorted([*self.idle[s], *((now, g) for g in taken)]), self.link[s] or self.gangs.wide[j])
-
-    def _by_server(self, j: int, held: Iterable[Gpu]) -> Iterable[tuple[int, Collection[int]]]:
-        """What a job takes of each server: all of it where it is wide and its GPUs are not given."""
-        by_server: dict[int, Collection[int]] = {}
-        for s, g in held:
-            by_server[s] = [*by_server.get(s, ()), g]
-        if self.gangs.wide[j] and self.gangs.instance.given[j] is None:
-            by_server = {s: range(self.sizes[s]) for s in by_server}
-        return by_server.items()
 
 
 class Gangs:
@@ -523,25 +465,30 @@ class Gangs:
         own = list(held)
         return own + [(s, self.sizes[s]) for s in sorted({s for s, _ in own})] if self.wide[j] else own
 
-    def listed(self, groups: Iterable[tuple[int, ...]]) -> Laid:
-        """Whenever GPUs become free or a job arrives, the shortest blocks that fit are started.
+    def listed(self, groups: Iterable[tuple[int, ...]], ready: Sequence[int] | None = None) -> Laid:
+        """Whenever GPUs become free or a job is ready, the shortest blocks that fit are started.
 
         Blocks that need the same wait in one row; O(B (log B + R S)) for B blocks, R rows, S servers at most.
+
+        Parameters
+        ----------
+        ready : by job the tick before which it does not start, no sooner than its arrival; that where not given
         """
-        cluster, jobs = _Cluster(self), self.instance.jobs
-        coming = sorted(groups, key=lambda own: (self.arrived(own), own), reverse=True)
+        cluster, jobs = FreeGpus(self.instance, self.wide), self.instance.jobs
+        moments = self.arrival if ready is None else ready
+        coming = sorted(((max(moments[j] for j in own), own) for own in groups), reverse=True)
         rows: dict[Need, list[tuple[float, tuple[int, ...]]]] = {}
         running: list[tuple[int, int]] = []
         blocks: list[Block] = []
         gpus: list[tuple[Gpu, ...]] = [()] * len(self.alone)
         finish = [0] * len(self.alone)
         while coming or running:
-            now = min([*(self.arrived(own) for own in coming[-1:]), *(end for end, _ in running[:1])])
+            now = min([*(moment for moment, _ in coming[-1:]), *(end for end, _ in running[:1])])
             while running and running[0][0] <= now:
                 over = blocks[heapq.heappop(running)[1]].jobs[0]
                 cluster.free(over, gpus[over], now)
-            while coming and self.arrived(coming[-1]) <= now:
-                own = coming.pop()
+            while coming and coming[-1][0] <= now:
+                own = coming.pop()[1]
                 need = self.instance.given[own[0]] or (jobs[own[0]].gpus, self.wide[own[0]])
                 heapq.heappush(rows.setdefault(need, []), (sum(self.lengths(own)) / len(own) ** 2, own))
             open_rows = [row for need, row in rows.items() if row and cluster.fits(row[0][1][0])]
@@ -555,6 +502,19 @@ class Gangs:
                 blocks.append(Block(own, now))
                 open_rows = [row for row in open_rows if row and cluster.fits(row[0][1][0])]
         return Laid(tuple(blocks), tuple(gpus), tuple(finish))
+
+    def best_listed(self, pairs: bool = True) -> Laid:
+        """The best of list schedules with jobs held back for parts of the time until prices would start them."""
+        groups: list[list[tuple[int, ...]]] = [[(j,) for j in range(len(self.alone))]]
+        if pairs and self.pairs:
+            groups.append(self.matched())
+        priced = np.ceil(priced_starts(self.instance) * 10**self.clock.digits).tolist()
+        waits = [max(0, int(start) - arrival) for start, arrival in zip(priced, self.arrival, strict=True)]
+        found = []
+        for part in HELD_PARTS:
+            ready = [arrival + int(part * wait) for arrival, wait in zip(self.arrival, waits, strict=True)]
+            found += [self.listed(blocks, ready) for blocks in groups]
+        return min(found, key=lambda laid: laid.total)
 
     def matched(self) -> list[tuple[int, ...]]:
         """Every job once: alone, or with the one beside which the most is gained, greedily."""

@@ -85,8 +85,7 @@ class GangNeighbourhoods(Neighbourhoods):
         if not any(instance.given) and self.parts <= MOST_WALKED and self.parts * longest < LARGEST_SUM:
             self.kinds = ("walk", *self.kinds)
             self._tables = self.gangs.tables()
-        alone = self.gangs.listed((j,) for j in range(self.parts))
-        self._take(min((alone, self.gangs.listed(self.gangs.matched())), key=lambda laid: laid.total))
+        self._take(self.gangs.best_listed())
 
     def _take(self, laid: Laid) -> None:
         """Make a schedule the present one."""
