@@ -7,7 +7,8 @@ A cycle is then audited once, for all its repetitions:
 
 - The time of the repetitions is taken out, on each GPU, each server and for each job, so that what follows the last
   repetition is seen to follow the cycle.
-- What goes on at the end of a cycle went on at its beginning, for as long. So a repetition may follow it.
+- What goes on at the end of a cycle went on at its beginning, a task for as long, an all-reduce with as much moved.
+  So a repetition may follow it.
 - Whoever shares a GPU or a link repeats the same cycle at the same time, or does nothing there meanwhile.
 """
 
@@ -129,6 +130,9 @@ def audit_links(
             span = message.barrier[0], message.done[-1]
             beside = [[m for k in on_server[s] if (m := messages[k]) and _meet(m, span)] for s in servers[j]]
             counts = [_active_and_moving([m.without(message.jumps) for m in kept], latency) for kept in beside]
+            halves = _moved_before(message, [moving for _, moving in counts], latency, (cost, float(eta)), tick)
+            if (np.abs(halves[0] - halves[1]) > _RELATIVE * jobs[j].message + 2 * tick / cost).any():
+                violations.append(Violation("cycle", f"{where}: an all-reduce is repeated that has moved otherwise", 1))
             message = message.without(message.jumps)
         shortest = (a + b * exact(jobs[j].message)) * scale
         short = (message.done - message.admitted) < float(shortest) * (1 - _RELATIVE)
@@ -226,6 +230,27 @@ def _moved(
     rate = np.where(k > 0, 1.0 / np.where(k > 0, k * b + (k - 1) * eta, 1.0), 0.0)
     piece = np.append(np.diff(moments) * tick * rate[:-1], 0.0)
     return _sums(piece, moments, begin, message.done)
+
+
+def _moved_before(
+    message: Message, moving: Sequence[Steps], latency: int, costs: tuple[float, float], tick: float
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """MB that the all-reduces under way at the end of each cycle, and at its begin, have moved by then.
+
+    Where one has not begun to move, how long it is under way counts for it.
+    """
+    jumps = message.jumps[message.jumps[:, 4] > 0]
+    own = message.without(message.jumps)
+    found = []
+    for ends in (jumps[:, 1], jumps[:, 1] - jumps[:, 2]):
+        ends = taken_out(message.jumps, ends)
+        row = np.searchsorted(own.done, ends, "right")
+        amount = (ends - own.admitted[row]).astype(np.float64)
+        on = amount > latency
+        if on.any():
+            amount[on] = _moved(Message(ends[on], own.admitted[row][on], ends[on]), moving, latency, costs, tick)
+        found.append(np.where(amount > 0, amount, 0.0))
+    return found[0], found[1]
 
 
 def _free_while_waiting(message: Message, active: Sequence[Steps], need: int) -> int:
@@ -454,7 +479,8 @@ def _going_on(times: IntArray) -> IntArray:
     half = times.shape[1] // 2
     begin, end = times[:, :half], times[:, half : 2 * half]
     tasks = np.where(end <= 0, _OVER, np.minimum(begin, 1))
-    return np.hstack([tasks, np.minimum(times[:, 2 * half :], 1)])
+    # when an all-reduce was admitted may differ: what it has moved is compared by audit_links
+    return np.hstack([tasks, times[:, 2 * half :] > 0])
 
 
 def _audit_gpu(findings: _Findings, where: str, times: Sequence[IntArray], tick: float) -> None:

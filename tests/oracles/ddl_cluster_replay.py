@@ -39,24 +39,25 @@ def compare_runs(first: int, last: int, *, interpreted: bool = True) -> tuple[li
     return wrong, skipped
 
 
-def all_tasks(instance: DdlClusterInstance, log: Log) -> list[list[tuple[int, ...]]]:
-    """By job, begin and end of every compute task and all-reduce, those that are passed over too, in order."""
+def all_tasks(instance: DdlClusterInstance, log: Log) -> list[list[tuple[int, int]]]:
+    """By job and worker, and of its all-reduces, begin and end, those that are passed over too, in order."""
     result = []
     for j, job in enumerate(instance.jobs):
         columns = 2 * job.gpus
         tasks = slice(log.task_base[j], log.task_base[j + 1])
-        times = [part[tasks].reshape(-1, columns).tolist() for part in (log.start, log.end)]
+        times = [part[tasks].reshape(-1, columns).T.tolist() for part in (log.start, log.end)]
         messages = slice(log.message_base[j], log.message_base[j + 1])
-        parts = [(begin[k], end[k], k) for begin, end in zip(*times, strict=True) for k in range(columns)]
-        links = zip(log.admitted[messages].tolist(), log.done[messages].tolist(), strict=True)
-        parts += [(begin, end, -1) for begin, end in links if end >= 0]
-        for _, tick, period, ticks, _ in (row for row in log.jumps.tolist() if row[0] == j):
-            again = [row for row in parts if tick - period < row[0] <= tick]
-            # one that went on at the end of the cycle is there as it began in the last repetition
-            again += [(a - ticks, b - ticks, k) for a, b, k in parts if tick < a <= tick + ticks]
-            gone = [(a + n, b + n, k) for a, b, k in again for n in range(0, ticks + 1, period)]
-            parts = sorted({*parts, *gone})
-        result.append(sorted(parts))
+        links = [part[messages][log.done[messages] >= 0].tolist() for part in (log.admitted, log.done)]
+        for begin, end in [*zip(*times, strict=True), links]:
+            for _, tick, period, ticks, _ in (row for row in log.jumps.tolist() if row[0] == j):
+                expanded = []
+                for moments in (begin, end):
+                    again = [t for t in moments if tick - period < t <= tick]
+                    # what belongs to an iteration that went on then is there as it was in the last repetition
+                    again += [t - ticks for t in moments if tick < t <= tick + ticks]
+                    expanded.append(sorted({*moments, *(t + n for t in again for n in range(0, ticks + 1, period))}))
+                begin, end = expanded
+            result.append(list(zip(begin, end, strict=True)))
     return result
 
 
