@@ -145,7 +145,7 @@ def test_gpu_sharing_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[
 def test_gpu_sharing_policies_and_single_decisions_are_measured() -> None:
     """Measured figures stand in docs/gpu-sharing.md."""
     rows = policy_times(seed=0)
-    assert len(rows) == 9
+    assert len(rows) == 10
     assert all(row["cpu_seconds"] > 0 for row in rows)
     inside = [row["ratio to bound"] for row in rows if row["ratio to bound"] is not None]
     assert len(inside) == 7 and min(inside) >= 1
