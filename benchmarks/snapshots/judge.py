@@ -25,6 +25,9 @@ from schedgap.solvers.result import Deadline, Proof, Result, SolveOptions, Statu
 RELAXED = ("required level", "selector", "quota")
 """What is taken away from a gang, one at a time, to see what keeps it out."""
 
+MOST_LOST = 100
+"""Lost gangs that the text tells one by one; the JSON object has all."""
+
 
 @dataclass(frozen=True)
 class Lost:
@@ -148,24 +151,37 @@ class Judgement:
 
     def to_text(self) -> str:
         """The verdict, the two decisions beside each other, and each gang that was lost."""
-        counts = (len(self.instance.nodes), "node"), (len(self.instance.gangs), "gang")
-        there = ", ".join(_many(*count) for count in counts)
-        lines = [f"{there}, {_many(len(self.instance.running), 'pod')} running", self.verdict, ""]
+        table = [f"{row[0]:<24} " + " ".join(f"{cell:>12}" for cell in row[1:]) for row in self.table()]
+        return "\n".join([self.counts, self.verdict, "", *table, "", *self.notes()])
+
+    @property
+    def counts(self) -> str:
+        """How much there is."""
+        there = ", ".join((_many(len(self.instance.nodes), "node"), _many(len(self.instance.gangs), "gang")))
+        return f"{there}, {_many(len(self.instance.running), 'pod')} running"
+
+    def table(self) -> list[tuple[str, ...]]:
+        """A head, a row for each component, and how many gangs are placed."""
         state = "optimal" if self.best.status is Status.OPTIMAL else "best found"
-        lines.append(f"{'':<24} {'scheduler':>12} {state:>12} {'bound':>12}")
+        found: list[tuple[str, ...]] = [("", "scheduler", state, "bound")]
         for name, value in self.values.items():
             cells = (value, self.best_values[name], self.bound_values[name])
-            lines.append(f"{name:<24} " + " ".join(f"{number(float(cell)):>12}" for cell in cells))
-        placed = len(self.report.details["placed"])
+            found.append((name, *(number(float(cell)) for cell in cells)))
         best = len((self.best.solution or {"placement": {}})["placement"])
-        lines += [f"{'gangs placed':<24} {placed:>12} {best:>12}", ""]
-        lines += [f"proof: {self.proof}; {self.seconds:.1f} s"]
+        return [*found, ("gangs placed", str(len(self.report.details["placed"])), str(best))]
+
+    def notes(self) -> list[str]:
+        """What is proven, what is broken, what was lost and what was not read, by line."""
+        lines = [f"proof: {self.proof}; {self.seconds:.1f} s"]
         lines += [f"  {violation.constraint}: {violation.message}" for violation in self.report.violations]
         if self.lost:
-            lines += ["", "not placed by the scheduler:", *(f"  {lost.line()}" for lost in self.lost)]
+            lines += ["", "not placed by the scheduler:", *(f"  {lost.line()}" for lost in self.lost[:MOST_LOST])]
+        if len(self.lost) > MOST_LOST:
+            fit = sum(lost.fits for lost in self.lost[MOST_LOST:])
+            lines += [f"  and {len(self.lost) - MOST_LOST} more, of which the best decision places {fit}"]
         if self.unread:
             lines += ["", "not read or left out:", *(f"  {count} {what}" for what, count in self.unread.items())]
-        return "\n".join(lines)
+        return lines
 
     @property
     def verdict(self) -> str:
@@ -232,13 +248,21 @@ class _Judge:
             self.instance, self.snapshot.decision, report, best, found, bound, lost, self.snapshot.unread, seconds
         )
 
-    def _options(self, seconds: float, start: Solution | None = None) -> SolveOptions:
-        return SolveOptions(deadline=Deadline.after(seconds), seed=self.seed, start=start)
+    def _options(self, seconds: float) -> SolveOptions:
+        return SolveOptions(deadline=Deadline.after(seconds), seed=self.seed)
 
     def _best(self, report: CheckReport) -> Result:
-        """The best decision; an optimum that two engines agree on is told so."""
-        start = self.snapshot.decision if report.feasible else None
-        best = run_method(self.problem, self.instance, "staged", self._options(self.time_limit, start))
+        """The best decision; an optimum that two engines agree on is told so.
+
+        It starts from the scheduler's decision or a rule's, whichever is better: programs for thousands of gangs need
+        longer than there is.
+        """
+        options = self._options(self.time_limit)
+        rule = run_method(self.problem, self.instance, "best-fit", options)
+        value = report.objective if report.feasible else None
+        better = rule.solution is not None and (value is None or rule.objective is None or rule.objective > value)
+        start = rule.solution if better else self.snapshot.decision if report.feasible else None
+        best = run_method(self.problem, self.instance, "staged", replace(options, start=start))
         return best if best.status is not Status.OPTIMAL or not self._confirmed(best) else best.proven(Proof.AGREED)
 
     def _confirmed(self, best: Result) -> bool:

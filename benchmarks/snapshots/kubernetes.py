@@ -33,7 +33,9 @@ HOST = "kubernetes.io/hostname"
 FACTORS = {"": Fraction(1), "m": Fraction(1, 1000), "u": Fraction(1, 10**6), "n": Fraction(1, 10**9)}
 FACTORS |= {letter: Fraction(1000) ** (n + 1) for n, letter in enumerate(("k", "M", "G", "T", "P", "E"))}
 FACTORS |= {f"{letter}i": Fraction(1024) ** (n + 1) for n, letter in enumerate("KMGTPE")}
-_QUANTITY = re.compile(r"([+-]?(?:\d+\.?\d*|\.\d+))(?:[eE]([+-]?\d{1,3})|([a-zA-Z]{0,2}))")
+_QUANTITY = re.compile(r"([+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+))(?:[eE]([+-]?[0-9]{1,3})|([a-zA-Z]{0,2}))")
+_MOST_CHARACTERS = 100
+"""Of a quantity."""
 _NUMBER = re.compile(r"-?[0-9]{1,18}")
 _RESOURCES = {"requests": dict, "limits": dict}
 _TERM = {"matchExpressions": [{"values": [str]}], "matchFields": [{"values": [str]}]}
@@ -52,6 +54,7 @@ FORM = {
         **{"nodeName": str, "priority": int, "nodeSelector": _TEXTS, "overhead": dict},
         **{name: [{"resources": _RESOURCES}] for name in ("containers", "initContainers")},
         **{"taints": [{}], "tolerations": [{}], "levels": [{"nodeLabel": str}]},
+        "minMember": int,
         "affinity": {"nodeAffinity": _AFFINITY},
     },
     "status": {"conditions": [{}], "allocatable": dict, "capacity": dict},
@@ -68,7 +71,7 @@ def quantity(text: object, place: str) -> Fraction:
     Raises InputError: it is none; the line names the place and the value.
     """
     found = _QUANTITY.fullmatch(str(text).strip()) if isinstance(text, str | int | float) else None
-    if found is None or (found[3] or "") not in FACTORS:
+    if found is None or len(found[1]) > _MOST_CHARACTERS or (found[3] or "") not in FACTORS:
         raise InputError(f"{place}: {str(text)[:40]!r} is no quantity, such as 500m or 16Gi")
     value = Fraction(found[1]) * (Fraction(10) ** int(found[2]) if found[2] else FACTORS[found[3] or ""])
     if not 0 <= value < 2**63:
@@ -105,6 +108,7 @@ class Kubernetes:
         self.names = (*([gang_label] if gang_label else []), *GANG_NAMES)
         self.unread: Counter[str] = Counter()
         kinds: dict[str, list[tuple[str, Json]]] = defaultdict(list)
+        first: dict[tuple[str, str], int] = {}
         for position, item in enumerate(items):
             place = f"{source}: items[{position}]"
             if not isinstance(item, Mapping) or not isinstance(item.get("kind"), str):
@@ -112,6 +116,10 @@ class Kubernetes:
             _formed(item, FORM if item["kind"] in READ else {"metadata": FORM["metadata"]}, place)
             if not (item.get("metadata") or {}).get("name"):
                 raise InputError(f"{place}.metadata.name: is missing")
+            name = item["metadata"]["name"] if item["kind"] == "Node" else self._key(item)
+            there = first.setdefault((item["kind"], name), position)
+            if item["kind"] in READ and there != position:
+                raise InputError(f"{place}.metadata.name: {name[:60]!r} is already the name of items[{there}]")
             kinds[item["kind"]].append((place, item))
         self.nodes = kinds.pop("Node", [])
         self.pods = [(place, pod) for place, pod in kinds.pop("Pod", []) if self._lives(pod)]
@@ -229,6 +237,8 @@ class Kubernetes:
                 for name in named
             }
             found = sorted(values, key=lambda name: (len(values[name]), name))
+        if len(set(found)) < len(found):
+            raise InputError(f"{self.topologies[0][0]}.spec.levels: a label is there twice")
         self.unread["topologies beside the first"] += max(0, len(self.topologies) - 1)
         return [name for name in found if name != HOST]
 

@@ -61,6 +61,15 @@ class Draft:
         made = {"id": name if self.keep else f"node-{len(self.nodes)}", "gpus": gpus, "free": dict(free)}
         self.nodes.append(made | ({"gpu_model": model} if model else {}) | {"labels": {}})
 
+    @staticmethod
+    def distinct(given: Iterable[tuple[str, str]]) -> None:
+        """Refuse a name, told with its place, that is there twice: numbers in its stead would hide it."""
+        seen: set[str] = set()
+        for name, place in given:
+            if name in seen:
+                raise InputError(f"{place}: {name[:60]!r} is there twice")
+            seen.add(name)
+
     def run(self, name: str, n: int, devices: int, request: Mapping[str, int]) -> dict[str, Json]:
         """A pod that runs takes the first devices that are free; what is known of it."""
         node = self.nodes[n]
@@ -132,10 +141,12 @@ def slurm(data: Json, source: str, nodes: Path, names: bool) -> Draft:
         raise InputError(f"{source}: jobs: must be a list of objects, as squeue --json writes it")
     with_memory = any("mem=" in str(job.get("tres_alloc_str")) for job in jobs)
     read = [_slurm_job(draft, job, f"{source}: jobs[{j}]", with_memory) for j, job in enumerate(jobs)]
+    draft.distinct((job.name, f"{source}: jobs[{j}].job_id") for j, job in enumerate(read))
     for job in read:
         if job.state == "RUNNING":
-            for n in job.hosts:
-                draft.run(job.name, n, job.devices, job.request)
+            for n in job.hosts:  # a pod a node
+                name = job.name if job.count == 1 else f"{job.name} on {draft.nodes[n]['id']}"
+                draft.run(name, n, job.devices, job.request)
     for job in sorted(read, key=lambda job: -job.priority):
         if job.state in ("PENDING", "CONFIGURING"):
             _slurm_wait(draft, job, places)
@@ -295,6 +306,7 @@ def ray(data: Json, source: str, nodes: Path, names: bool) -> Draft:
     if isinstance(data, Mapping):
         data = [_of_table(name, group, source) for name, group in data.items()]
     groups = list(enumerate(_objects(data, source)))
+    draft.distinct((str(group.get("placement_group_id")), f"{source}: [{g}].placement_group_id") for g, group in groups)
     for position, group in sorted(groups, key=lambda one: _came(one[1])):
         _ray_group(draft, group, f"{source}: [{position}]")
     return draft
@@ -388,7 +400,9 @@ def openb(source: Path, nodes: Path, names: bool) -> Draft:
     for place, row in _table(nodes, ("sn", "cpu_milli", "memory_mib", "gpu", "model")):
         free = {"cpu": _count(row, "cpu_milli", place), "memory": _count(row, "memory_mib", place)}
         draft.node(row["sn"], _count(row, "gpu", place), row["model"] or None, free, place)
-    for place, row in _table(source, ("name", "cpu_milli", "memory_mib", "num_gpu", "gpu_milli", "gpu_spec")):
+    pods = list(_table(source, ("name", "cpu_milli", "memory_mib", "num_gpu", "gpu_milli", "gpu_spec")))
+    draft.distinct((row["name"], f"{place}: name") for place, row in pods)
+    for place, row in pods:
         gpus, part = _count(row, "num_gpu", place), _count(row, "gpu_milli", place)
         if gpus > 1 and part != WHOLE:
             raise InputError(f"{place}: gpu_milli: {gpus} GPUs of {part} thousandths each; several must be whole")

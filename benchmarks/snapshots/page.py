@@ -3,40 +3,79 @@
 from __future__ import annotations
 
 import html
-from collections.abc import Iterable
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 
 from schedgap.benchmarks.snapshots.judge import Judgement
 from schedgap.formulations.common.instance import Solution
 
+WHOLE = 1000
+"""Thousandths of a device."""
 MOST_NODES = 400
 """Nodes that are drawn."""
-_STYLE = """body{font:15px/1.5 system-ui,sans-serif;max-width:72rem;margin:2rem auto;padding:0 1rem;color:#222}
-.nodes{display:flex;flex-wrap:wrap;gap:8px}.node{border:1px solid #999;padding:4px 6px;font-size:12px}
-.gpu{display:inline-block;width:18px;height:18px;margin:1px;border:1px solid #666;vertical-align:middle}
-pre{background:#f4f4f4;padding:1rem;overflow:auto}"""
+MOST_NAMES = 60
+"""Gangs whose colour is told below the boxes."""
+_STYLE = """:root{--ink:#222;--paper:#fff;--tint:#f4f4f4;--line:#888;--busy:#bbb;color-scheme:light dark}
+@media (prefers-color-scheme:dark){:root{--ink:#e6edf3;--paper:#0d1117;--tint:#161b22;--line:#8b949e;--busy:#59636e}}
+body{font:15px/1.5 system-ui,sans-serif;max-width:72rem;margin:2rem auto;padding:0 1rem;color:var(--ink);
+background:var(--paper);overflow-wrap:anywhere}
+.nodes{display:flex;flex-wrap:wrap;gap:8px}.node{border:1px solid var(--line);padding:4px 6px;font-size:12px}
+.gpu{display:inline-block;width:18px;height:18px;margin:1px;border:1px solid var(--line);vertical-align:middle}
+td{padding:2px 0 2px 1.2em;text-align:right}td:first-child{padding-left:0;text-align:left}
+.notes{background:var(--tint);padding:.5rem 1rem;white-space:pre-wrap}"""
+
+_Parts = Mapping[tuple[str, int], Sequence[tuple[str | None, int]]]
+"""Who has how many thousandths of a device; None is what runs."""
 
 
 def judgement_page(found: Judgement) -> str:
     """The page as HTML; it fetches nothing."""
     colours = {gang.id: f"hsl({137 * g % 360} 60% 60%)" for g, gang in enumerate(found.instance.gangs)}
+    rows = "".join(f"<tr>{''.join(f'<td>{html.escape(cell)}</td>' for cell in row)}</tr>" for row in found.table())
     parts = [
         "<!doctype html><html lang='en'><meta charset='utf-8'><title>schedgap judge</title>",
+        "<meta name='viewport' content='width=device-width, initial-scale=1'>",
         f"<style>{_STYLE}</style><h1>One decision, judged</h1><p>{html.escape(found.verdict)}</p>",
-        f"<pre>{html.escape(found.to_text())}</pre>",
+        f"<p>{html.escape(found.counts)}</p><table>{rows}</table>",
+        f"<div class='notes'>{html.escape(chr(10).join(found.notes()))}</div>",
     ]
+    drawn: dict[str, None] = {}
     for title, solution in (("The scheduler", found.decision), ("The best decision", found.best.solution or {})):
         parts.append(f"<h2>{title}</h2><div class='nodes'>{''.join(_boxes(found, solution, colours))}</div>")
-    parts.append("<p>Grey: taken by what runs. White: free. A colour: a gang, whose name a device tells.</p></html>\n")
-    return "\n".join(parts)
+        drawn |= dict.fromkeys(solution.get("placement", {}))
+    parts.append("<p>Grey: taken by what runs. Empty: free. A colour: a gang, as far as the device is filled.</p><p>")
+    for gang in list(drawn)[:MOST_NAMES]:
+        parts.append(f"<span class='gpu' style='background:{colours[gang]}'></span> {html.escape(gang)} &nbsp;")
+    parts.append("and others" if len(drawn) > MOST_NAMES else "")
+    return "\n".join([*parts, "</p></html>\n"])
 
 
-def _boxes(found: Judgement, solution: Solution, colours: dict[str, str]) -> Iterable[str]:
-    taken: dict[tuple[str, int], str] = {}
+def _parts(found: Judgement, solution: Solution) -> _Parts:
+    """What is taken of each device, what runs first."""
+    taken: dict[tuple[str, int], list[tuple[str | None, int]]] = defaultdict(list)
+    runs = {pod.id: pod for pod in found.instance.running}
+    gone: dict[tuple[str, int], int] = defaultdict(int)
+    for name in (*solution.get("preempted", ()), *solution.get("moved", {})):
+        for device, part in runs[name].devices.items():
+            gone[runs[name].node, int(device)] += part
+    for node in found.instance.nodes:
+        for d, free in enumerate(node.gpus):
+            taken[node.id, d].append((None, WHOLE - free - gone[node.id, d]))
+    for name, seat in solution.get("moved", {}).items():
+        for d, part in zip(seat.get("devices", []), runs[name].devices.values(), strict=False):
+            taken[seat["node"], d].append((None, part))
+    groups = {gang.id: gang.pods for gang in found.instance.gangs}
     for gang, pods in solution.get("placement", {}).items():
         for pod in pods:
-            taken |= {(pod["node"], device): gang for device in pod.get("devices", [])}
+            for device in pod.get("devices", []):
+                taken[pod["node"], device].append((gang, min(groups[gang][pod["group"]].gpu, WHOLE)))
+    return taken
+
+
+def _boxes(found: Judgement, solution: Solution, colours: Mapping[str, str]) -> Iterable[str]:
+    taken = _parts(found, solution)
     for node in found.instance.nodes[:MOST_NODES]:
-        devices = "".join(_device(taken.get((node.id, d)), part, colours) for d, part in enumerate(node.gpus))
+        devices = "".join(_device(taken[node.id, d], colours) for d in range(len(node.gpus)))
         place = html.escape(" / ".join((*node.domain, node.id)))
         yield f"<div class='node'>{place}<br>{devices or 'no GPU'}</div>"
     more = len(found.instance.nodes) - MOST_NODES
@@ -44,9 +83,15 @@ def _boxes(found: Judgement, solution: Solution, colours: dict[str, str]) -> Ite
         yield f"<div class='node'>and {more} more</div>"
 
 
-def _device(gang: str | None, free: int, colours: dict[str, str]) -> str:
-    colour = "#bbb" if free == 0 else "#fff"
-    told = f"{free / 1000:g} free"
-    if gang is not None:
-        colour, told = colours[gang], gang
-    return f"<span class='gpu' style='background:{colour}' title='{html.escape(told)}'></span>"
+def _device(parts: Sequence[tuple[str | None, int]], colours: Mapping[str, str]) -> str:
+    """A box that is filled from below, each part in its colour."""
+    stops, top, told = [], 0, []
+    for gang, part in parts:
+        if part:
+            colour = "var(--busy)" if gang is None else colours[gang]
+            stops.append(f"{colour} {top / 10:g}% {(top + part) / 10:g}%")
+            told.append(f"{gang or 'what runs'}: {part / WHOLE:g}")
+            top += part
+    stops.append(f"transparent {top / 10:g}%")
+    title = html.escape(", ".join(told) or "free")
+    return f"<span class='gpu' style='background:linear-gradient(to top,{','.join(stops)})' title='{title}'></span>"

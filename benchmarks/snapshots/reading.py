@@ -60,7 +60,11 @@ def read_snapshot(
             raise InputError(f"{nodes}: a snapshot of our own has its nodes in itself")
         decision = data.get(DECISION, {"placement": {}})
         instance = GangPlacementInstance.parse(data, source)
-        check(instance, GangPlacementSolution.parse(decision, f"{source}: {DECISION}"))  # names what is not there
+        try:
+            check(instance, GangPlacementSolution.parse(decision, f"{source}: {DECISION}"))  # names what is not there
+        except InputError as fault:
+            told_of = str(fault).removeprefix("solution: ").removeprefix(f"{source}: {DECISION}: ")
+            raise InputError(f"{source}: {DECISION}: {told_of}") from None
         return Snapshot(instance, dict(decision), {}, "own") if names else _numbered(instance, decision)
     items = _items(data, source) + ([] if nodes is None else _items(read_json(nodes), str(nodes)))
     return _Cluster(Kubernetes(items, source, gang_label), names).snapshot()
@@ -213,7 +217,7 @@ class _Cluster:
         group_key = key.removesuffix(" alone")
         if group_key in self.read.groups:
             least = (self.read.groups[group_key][1].get("spec") or {}).get("minMember")
-            if isinstance(least, int) and 1 <= least <= len(pods):
+            if least is not None and 1 <= least <= len(pods):
                 more["least"] = least
             elif least is not None:
                 self.read.unread["gangs with fewer pods than their minMember"] += 1

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import json
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -14,8 +15,10 @@ from support.kubectl import Data, cluster, node, pod, running
 import schedgap
 from schedgap.benchmarks.snapshots.kubernetes import Kubernetes, quantity
 from schedgap.benchmarks.snapshots.reading import read_snapshot
+from schedgap.catalogue.run import run_method
 from schedgap.cli.main import main
 from schedgap.formulations.common.errors import InputError
+from schedgap.solvers.result import SolveOptions
 
 
 def written(tmp_path: Path, data: Any) -> Path:
@@ -232,6 +235,45 @@ def _with(data: Data, *path: Any, value: Any) -> Data:
             _with(cluster(), "items", 0, "status", "allocatable", "cpu", value="1e999"),
             "1e999 is not from 0 to 2^63 - 1",
         ),
+        (
+            {"items": [*cluster()["items"], node("node0", 8, "rack1")]},
+            "items[10].metadata.name: 'node0' is already the",
+        ),
+        ({"items": [*cluster()["items"], pod("notebook", 1)]}, "items[10].metadata.name: 'ml/notebook' is already the"),
+        (
+            _with(cluster(), "items", 0, "status", "allocatable", "cpu", value="9" * 5000),
+            "allocatable.cpu: '9999",
+        ),
+        (_with(cluster(), "items", 0, "status", "allocatable", "cpu", value="１２"), "cpu: '１２' is no quantity"),  # noqa: RUF001
+        (
+            {
+                "items": [
+                    *cluster()["items"],
+                    {"kind": "PodGroup", "metadata": {"name": "g"}, "spec": {"minMember": "x"}},
+                ]
+            },
+            "items[10].spec.minMember: must be a whole number",
+        ),
+        (
+            {
+                "items": [
+                    *cluster()["items"],
+                    {
+                        "kind": "Topology",
+                        "metadata": {"name": "t"},
+                        "spec": {"levels": [{"nodeLabel": "rack"}, {"nodeLabel": "rack"}]},
+                    },
+                ]
+            },
+            "items[10].spec.levels: a label is there twice",
+        ),
+        (
+            {
+                **schedgap.generate("gang-placement", "small-first").to_dict(),
+                "reference_decision": {"placement": {"g0": [{"group": 0, "node": "gone", "devices": [0]}]}},
+            },
+            'reference_decision: placement: g0: the instance has no node "gone"',
+        ),
         ({"problem": "gang-placement", "nodes": []}, "nodes: must have at least 1"),
         ({"problem": "hadar"}, "problem"),
     ],
@@ -249,3 +291,72 @@ def test_a_decision_that_breaks_rules_has_no_ratio(tmp_path: Path) -> None:
     data["reference_decision"] = {"placement": {"g3": [{"group": 0, "node": "n0", "devices": [0]}]}}
     found = schedgap.judge(written(tmp_path, data))
     assert not found.report.feasible and "breaks" in found.verdict and "devices" in found.to_text()
+
+
+def test_the_best_decision_is_no_worse_than_a_rules_before_programs_have_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With thousands of pods the time is over before; here programs are left out."""
+
+    def run(problem: Any, instance: Any, method: str, options: SolveOptions) -> Any:
+        return run_method(problem, instance, method, replace(options, stages=frozenset()))
+
+    monkeypatch.setattr("schedgap.benchmarks.snapshots.judge.run_method", run)
+    nodes = [{"id": f"n{n}", "gpus": [1000] * 4} for n in range(20)]
+    gangs = [{"id": f"g{g}", "pods": [{"count": 1, "gpu": 1000}]} for g in range(200)]
+    data = {"problem": "gang-placement", "nodes": nodes, "gangs": gangs}
+    found = schedgap.judge(written(tmp_path, data))
+    assert found.best_values["weight"] == 80 and found.values["weight"] == 0
+    assert "and 100 more, of which the best decision places 0" in found.to_text()
+    lost: Any = found.to_dict()["lost"]
+    assert len(lost) == 200 and sum(one["placed_in_best"] for one in lost) == 80
+
+
+def test_a_page_draws_parts_and_what_left(tmp_path: Path) -> None:
+    """A device is filled as far as it is taken; what the best decision ends is not drawn as running."""
+    data = {
+        "problem": "gang-placement",
+        "nodes": [{"id": "a", "gpus": [600, 1000]}, {"id": "b", "gpus": [0]}],
+        "running": [{"id": "r", "node": "b", "devices": {"0": 1000}, "movable": True, "price": 1}],
+        "gangs": [
+            {"id": "part", "pods": [{"count": 1, "gpu": 500}]},
+            {"id": "two", "per_node": 1, "pods": [{"count": 2, "gpu": 1000}]},
+        ],
+        "objectives": ["weight", "moves"],
+        "reference_decision": {"placement": {"part": [{"group": 0, "node": "a", "devices": [0]}]}},
+    }
+    found = schedgap.judge(written(tmp_path, data), names=True, out=tmp_path / "out")
+    assert found.best_values["weight"] == 2 and found.best_values["moves"] == 1
+    first, best = (tmp_path / "out" / "judge.html").read_text().split("<h2>The best decision</h2>")
+    assert "title='what runs: 0.4, part: 0.5'" in first and "var(--busy) 0% 40%" in first
+    assert "title='what runs: 1'" in first and "title='what runs: 1'" not in best and best.count("title='two: 1'") == 2
+    assert "width=device-width" in first and "prefers-color-scheme:dark" in first
+
+
+def _slurm_job(number: int, nodes: str, count: int) -> Data:
+    made = {"job_id": number, "job_state": ["RUNNING"], "nodes": nodes, "node_count": count, "cpus": count}
+    return made | {"tres_alloc_str": f"cpu={count},gres/gpu={count}", "tres_req_str": f"cpu={count},gres/gpu={count}"}
+
+
+def _slurm_nodes(tmp_path: Path) -> Path:
+    path = tmp_path / "nodes.txt"
+    path.write_text("".join(f"NodeName=n{n} CPUTot=8 RealMemory=100 Gres=gpu:2 State=IDLE\n\n" for n in (1, 2)))
+    return path
+
+
+def test_a_job_that_runs_on_several_nodes_keeps_its_name(tmp_path: Path) -> None:
+    path = written(tmp_path, {"jobs": [_slurm_job(7, "n[1-2]", 2), _slurm_job(8, "n1", 1)]})
+    read = read_snapshot(path, nodes=_slurm_nodes(tmp_path), names=True)
+    assert [pod.id for pod in read.instance.running] == ["7 on n1", "7 on n2", "8"]
+
+
+@pytest.mark.parametrize("names", [True, False])
+def test_what_is_listed_twice_is_refused(names: bool, tmp_path: Path) -> None:
+    jobs = written(tmp_path, {"jobs": [_slurm_job(7, "n1", 1), _slurm_job(7, "n2", 1)]})
+    with pytest.raises(InputError, match=r"jobs\[1\]\.job_id: '7' is there twice"):
+        read_snapshot(jobs, nodes=_slurm_nodes(tmp_path), names=names)
+    group = {"placement_group_id": "p", "state": "PENDING", "strategy": "PACK", "bundles": []}
+    nodes = tmp_path / "nodes.json"
+    nodes.write_text(json.dumps([{"node_id": "a", "state": "ALIVE", "resources_total": {"GPU": 8}}]))
+    with pytest.raises(InputError, match=r"\[1\]\.placement_group_id: 'p' is there twice"):
+        read_snapshot(written(tmp_path, [group, group]), nodes=nodes, names=names)
