@@ -148,7 +148,7 @@ def test_gpu_sharing_policies_and_single_decisions_are_measured() -> None:
     assert len(rows) == 10
     assert all(row["cpu_seconds"] > 0 for row in rows)
     inside = [row["ratio to bound"] for row in rows if row["ratio to bound"] is not None]
-    assert len(inside) == 7 and min(inside) >= 1
+    assert len(inside) == 8 and min(inside) >= 1
     decisions = decision_times(seed=0)
     assert all(row["waiting"] == 1000 and row["GPUs"] == 1024 and row["cpu_seconds"] > 0 for row in decisions)
 
