@@ -68,6 +68,17 @@ def uniform_choices(work: Workload, order: Integers, cross: Integers | int, rule
     return Choices(order.astype(np.int64), every(cross), every(rule), every(0), every(servers), np.arange(jobs))
 
 
+class Rings(NamedTuple):
+    """Which rings are let across servers."""
+
+    care: int  # HEEDLESS, PROGRESS or CONSIDERATE; other than HEEDLESS only with the rates under all contention
+    slack: float  # how many times its best duration a considerate ring may take
+    second: int  # the rule that is tried where the first one leads across servers that `care` refuses; -1 for none
+
+
+ANY_RING = Rings(HEEDLESS, 0.0, -1)
+
+
 class Scratch(NamedTuple):
     """Working memory of :func:`list_schedule`: by rank of a server, place in the order, or kind."""
 
@@ -188,10 +199,107 @@ def _one_server(servers: Records, gang: int, likes: int) -> int:
     return best
 
 
+@njit_inline
+def _queue_up(choices: Choices, scratch: Scratch) -> int:
+    """All jobs wait: places are linked from the last entry of `following` on; returns how many kinds there are."""
+    count, kinds = choices.order.size, 0
+    for kind in range(count):
+        scratch.waiting[kind] = 0
+        scratch.closed[kind] = 0
+    scratch.following[count] = 0
+    for place in range(count):
+        scratch.following[place] = place + 1
+        kind = choices.kind[choices.order[place]]
+        if scratch.waiting[kind] == 0:
+            kinds += 1
+        scratch.waiting[kind] += 1
+    return kinds
+
+
+@njit_inline
+def _across(work: Workload, choices: Choices, scratch: Scratch, j: int, largest: int, rings: Rings) -> int:
+    """Write servers for a job that no single one holds now; how many, or 0 where it waits."""
+    if choices.cross[j] == NEVER_CROSS and work.jobs[j].gang <= largest:
+        return 0
+    rule = choices.rule[j]
+    while rule >= 0:
+        used = _spread(work, scratch, j, rule, choices.cross[j], choices.likes[j])
+        if used == 0 or rings.care == HEEDLESS or _tolerable(work, j, used, rings.care, rings.slack):
+            return used
+        rule = rings.second if rule != rings.second else -1
+    return 0
+
+
+@njit_inline
+def _start_waiting(
+    work: Workload, choices: Choices, scratch: Scratch, rings: Rings, largest: int, limit: int, free: int,
+    smallest: int, open_kinds: int,
+) -> tuple[int, int, int]:  # fmt: skip
+    """Look at the waiting jobs in order, and start those that fit in this slot.
+
+    Returns what is known then: GPUs that are free (-1: a job would end after `limit`), a number of GPUs that no waiting
+    job is below, and the kinds that still wait.
+    """
+    jobs, entries, servers, now = work.jobs, work.entries, work.servers, work.clock[NOW]
+    order, following, waiting, closed = choices.order, scratch.following, scratch.waiting, scratch.closed
+    count = order.size
+    total = servers[servers.size - 1].first
+    shut = 0  # kinds of which a job found no room in this slot
+    least = FAR
+    refused = FAR  # no server holds this many GPUs any more, as far as tried in this slot
+    before, place = count, following[count]
+    while place < count and free >= smallest and shut < open_kinds:
+        j = order[place]
+        job = jobs[j]
+        gang, kind = job.gang, choices.kind[j]
+        used = 0
+        if gang <= free and closed[kind] != now:
+            server = _one_server(servers, gang, choices.likes[j]) if gang < refused else -1
+            if server >= 0:
+                entries[job.row].server = server
+                entries[job.row].gpus = gang
+                used = 1
+            else:
+                refused = min(refused, gang)
+                used = _across(work, choices, scratch, j, largest, rings)
+        if used > 0:
+            for e in range(job.row, job.row + used):
+                servers[entries[e].server].idle -= entries[e].gpus
+            job.used = used
+            begin(work, j)
+            if now - 1 + job.best > limit:
+                return -1, smallest, open_kinds
+            free -= gang
+            waiting[kind] -= 1
+            if waiting[kind] == 0:
+                open_kinds -= 1
+            place = following[before] = following[place]
+            continue
+        # It waits: no other of its kind is tried in this slot, and nobody behind it where it holds them back.
+        least = min(least, gang)
+        before, place = place, following[place]
+        if closed[kind] != now:
+            closed[kind] = now
+            shut += 1
+            if choices.holds[j] == 1 and free < total:
+                break
+    return free, least if place == count else smallest, open_kinds
+
+
+@njit_inline
+def _give_back(work: Workload, exits: int) -> int:
+    """Free the servers of the jobs that have just completed; how many GPUs that are."""
+    jobs, entries, freed = work.jobs, work.entries, 0
+    for k in range(work.clock[RUNNING], work.clock[RUNNING] + exits):
+        job = jobs[work.lists[HEAP, k]]
+        freed += job.gang
+        for e in range(job.row, job.row + job.used):
+            work.servers[entries[e].server].idle += entries[e].gpus
+    return freed
+
+
 @njit_kernel
-def list_schedule(
-    work: Workload, choices: Choices, scratch: Scratch, limit: int, care: int, slack: float, second: int
-) -> int:
+def list_schedule(work: Workload, choices: Choices, scratch: Scratch, limit: int, rings: Rings) -> int:
     """Build the schedule that `choices` stand for, in `work`.
 
     In slot 1 and after every completion the waiting jobs are looked at in order. One that fits the server it
@@ -203,103 +311,27 @@ def list_schedule(
     work : what is to be scheduled; holds the schedule afterwards
     choices, scratch : what it is built from; working memory
     limit : the schedule is of no use where its makespan is larger
-    care, slack : which rings are let across servers: see HEEDLESS, PROGRESS and CONSIDERATE; other than HEEDLESS
-        only where `work` has the rates under all contention
-    second : the rule that is tried where the first one leads across servers that `care` refuses; -1 for none
+    rings : which rings are let across servers
 
     Notes
     -----
     O(E (W S^2 + log J)) for E completions and W jobs that are tried after each, and the rings that contend.
     """
-    jobs, entries, servers, clock = work.jobs, work.entries, work.servers, work.clock
-    order, following, waiting, closed = choices.order, scratch.following, scratch.waiting, scratch.closed
-    count = order.size
+    servers, clock, count = work.servers, work.clock, choices.order.size
     clear(work)
-    total = servers[servers.size - 1].first
-    free = total
+    kinds = _queue_up(choices, scratch)
     largest = 0
     for s in range(servers.size - 1):
         largest = max(largest, servers[s].gpus)
-    open_kinds = 0
-    for place in range(count):
-        waiting[place] = 0
-        closed[place] = 0
-    for place in range(count):
-        following[place] = place + 1
-        kind = choices.kind[order[place]]
-        if waiting[kind] == 0:
-            open_kinds += 1
-        waiting[kind] += 1
-    head = 0  # places of waiting jobs are linked, from this one on
-    smallest = 1  # no waiting job has fewer GPUs
+    free, smallest = servers[servers.size - 1].first, 1
     while clock[DONE] < count:
-        now = clock[NOW]
-        shut = 0
-        least = FAR
-        refused = FAR  # no server holds this many GPUs any more, as far as tried in this slot
-        before, place = -1, head
-        while place < count and free >= smallest and shut < open_kinds:
-            at = place
-            place = following[at]
-            j = order[at]
-            job = jobs[j]
-            gang = job.gang
-            kind = choices.kind[j]
-            used = 0
-            if closed[kind] == now:
-                before = at
-                least = min(least, gang)
-                continue
-            if gang <= free:
-                server = _one_server(servers, gang, choices.likes[j]) if gang < refused else -1
-                if server >= 0:
-                    entries[job.row].server = server
-                    entries[job.row].gpus = gang
-                    used = 1
-                else:
-                    refused = min(refused, gang)
-                    if choices.cross[j] != NEVER_CROSS or gang > largest:
-                        rule = choices.rule[j]
-                        while rule >= 0:
-                            used = _spread(work, scratch, j, rule, choices.cross[j], choices.likes[j])
-                            if used == 0 or care == HEEDLESS:
-                                break
-                            if _tolerable(work, j, used, care, slack):
-                                break
-                            used = 0
-                            rule = second if rule != second else -1
-            if used == 0:
-                closed[kind] = now
-                shut += 1
-                before = at
-                least = min(least, gang)
-                if choices.holds[j] == 1 and free < total:
-                    break
-                continue
-            for e in range(job.row, job.row + used):
-                servers[entries[e].server].idle -= entries[e].gpus
-            job.used = used
-            begin(work, j)
-            if now - 1 + job.best > limit:
-                return -1
-            free -= gang
-            waiting[kind] -= 1
-            if waiting[kind] == 0:
-                open_kinds -= 1
-            if before < 0:
-                head = place
-            else:
-                following[before] = place
-        if place == count:
-            smallest = least
+        free, smallest, kinds = _start_waiting(work, choices, scratch, rings, largest, limit, free, smallest, kinds)
+        if free < 0:
+            return -1
         exits = exit_some(work)
         if exits == 0 or clock[NOW] - 1 > limit:
             return -1
-        for k in range(clock[RUNNING], clock[RUNNING] + exits):
-            job = jobs[work.lists[HEAP, k]]
-            free += job.gang
-            for e in range(job.row, job.row + job.used):
-                servers[entries[e].server].idle += entries[e].gpus
+        free += _give_back(work, exits)
     return int(clock[NOW] - 1)
 
 
@@ -334,7 +366,7 @@ def quick_schedule(instance: RarDdlsInstance, seed: int = 0) -> tuple[int, Solut
         cross = np.where(rng.random(jobs) < sharing, CROSS_ANY, CROSS_ALONE)
         limit = instance.horizon if best is None else best[0] - 1
         choices = uniform_choices(work, order, cross, UNSHARED_FILL)
-        makespan = list_schedule(work, choices, scratch, limit, PROGRESS, 0.0, -1)
+        makespan = list_schedule(work, choices, scratch, limit, Rings(PROGRESS, 0.0, -1))
         if makespan >= 0:
             best, work = (makespan, work), work.another()
     return None if best is None else (best[0], solution_of(instance, best[1]))

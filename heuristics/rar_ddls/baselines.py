@@ -18,6 +18,7 @@ from schedgap.formulations.rar_ddls.schedule import (
     CROSS_ANY,
     LARGEST_FIRST,
     QUIET,
+    Rings,
     list_schedule,
     scratch_for,
     uniform_choices,
@@ -220,9 +221,8 @@ def lpt_colocate(instance: RarDdlsInstance, *, seed: int = 0, deadline: Deadline
             break
         order = np.argsort(-(table.best_duration * table.gpus.astype(np.float64) ** exponent), kind="stable")
         ran += 1
-        now = list_schedule(
-            work, choices._replace(order=order, kind=kind), scratch, makespan - 1, CONSIDERATE, slack, QUIET
-        )
+        these = choices._replace(order=order, kind=kind)
+        now = list_schedule(work, these, scratch, makespan - 1, Rings(CONSIDERATE, slack, QUIET))
         if now >= 0:
             best, work, makespan = work, work.another(), now
             info.update({"makespan": makespan, "exponent": exponent, "slack": slack})

@@ -12,7 +12,7 @@ from schedgap.formulations.rar_ddls.dynamics import simulate
 from schedgap.formulations.rar_ddls.instance import RarDdlsInstance
 from schedgap.formulations.rar_ddls.rates import rate_table
 from schedgap.formulations.rar_ddls.running import FAR, build_workload, placements, solution_of
-from schedgap.formulations.rar_ddls.schedule import QUIET, Choices, list_schedule, scratch_for
+from schedgap.formulations.rar_ddls.schedule import ANY_RING, QUIET, Choices, Rings, list_schedule, scratch_for
 
 FAMILIES = ("pairs", "mixed", "quads")
 
@@ -43,7 +43,8 @@ def test_the_compiled_scheme_builds_the_plain_schedule(seed: int) -> None:
     for care in range(3):
         choices = random_choices(rng, instance)
         slack, second = float(rng.choice([1.0, 1.25, 2.0])), int(rng.choice([-1, QUIET]))
-        makespan = list_schedule(work, choices, scratch, FAR - 1, care, slack, second)
+        rings = Rings(care, slack, second)
+        makespan = list_schedule(work, choices, scratch, FAR - 1, rings)
         plan = PlainSchedule(instance, choices, care, slack, second).run()
         if plan is None:
             assert makespan == -1
@@ -53,8 +54,8 @@ def test_the_compiled_scheme_builds_the_plain_schedule(seed: int) -> None:
         assert [sum(placed.values()) for placed in placements(work)] == [job.gpus for job in instance.jobs]
         ends = simulate(instance, *plan).completion
         assert work.jobs["end"][:-1].tolist() == [ends[job.id] for job in instance.jobs]
-        assert list_schedule(work, choices, scratch, makespan, care, slack, second) == makespan
-        assert list_schedule(work, choices, scratch, makespan - 1, care, slack, second) == -1
+        assert list_schedule(work, choices, scratch, makespan, rings) == makespan
+        assert list_schedule(work, choices, scratch, makespan - 1, rings) == -1
 
 
 def test_another_schedule_leaves_the_first_as_it_is() -> None:
@@ -64,8 +65,8 @@ def test_another_schedule_leaves_the_first_as_it_is() -> None:
     rng = np.random.default_rng(0)
     kept = None
     while kept is None:
-        kept = work if list_schedule(work, random_choices(rng, instance), scratch, FAR - 1, 0, 0.0, -1) > 0 else None
+        kept = work if list_schedule(work, random_choices(rng, instance), scratch, FAR - 1, ANY_RING) > 0 else None
     before, other = solution_of(instance, kept), kept.another()
     while solution_of(instance, other) == before:
-        list_schedule(other, random_choices(rng, instance), scratch, FAR - 1, 0, 0.0, -1)
+        list_schedule(other, random_choices(rng, instance), scratch, FAR - 1, ANY_RING)
     assert solution_of(instance, kept) == before

@@ -23,9 +23,9 @@ from schedgap.formulations.rar_ddls.job_options import JobOptions
 from schedgap.formulations.rar_ddls.rates import Integers, rate_table
 from schedgap.formulations.rar_ddls.running import Workload, build_workload, placements
 from schedgap.formulations.rar_ddls.schedule import (
+    ANY_RING,
     CROSS_ALONE,
     CROSS_ANY,
-    HEEDLESS,
     NEVER_CROSS,
     RULES,
     Choices,
@@ -314,7 +314,7 @@ def anneal(
         kind, a, b, old = -1, 0, 0, 0
         if step > 0:
             kind, a, b, old = _change(choices, work.servers.size - 1, rng)
-        makespan = list_schedule(work, choices, scratch, limit, HEEDLESS, 0.0, -1)
+        makespan = list_schedule(work, choices, scratch, limit, ANY_RING)
         accepted = False
         if makespan >= 0:
             if shortest < 0 or makespan < shortest:
