@@ -63,6 +63,16 @@ def keep_on(points: Floats, count: int, level: Floats, tolerance: float) -> int:
     return _cut(points, count, level, tolerance, False)
 
 
+@njit_inner
+def _joined(points: Floats, count: int, p: int, q: int, common: int) -> bool:
+    """Whether an edge joins two points: no third one satisfies all that both do with equality, too."""
+    mask = points.shape[1] - 1
+    for r in range(count):  # noqa: SIM110 - numba has no all() of a generator
+        if r not in (p, q) and common & int(points[r, mask]) == common:
+            return False
+    return True
+
+
 @njit_part
 def _cut(points: Floats, count: int, level: Floats, tolerance: float, above: bool) -> int:
     room, wide = points.shape
@@ -88,12 +98,7 @@ def _cut(points: Floats, count: int, level: Floats, tolerance: float, above: boo
             if level[q] >= -tolerance:
                 continue
             common = int(points[p, mask]) & int(points[q, mask])
-            edge = True
-            for r in range(count if count > 4 else 0):  # of a few points every pair counts
-                if r not in (p, q) and common & int(points[r, mask]) == common:
-                    edge = False
-                    break
-            if not edge:
+            if count > 4 and not _joined(points, count, p, q, common):  # of a few points every pair counts
                 continue
             if m == room:
                 return count if above else OVERFULL
@@ -447,6 +452,51 @@ def start_at_release(
 
 
 @njit_part
+def _room_to_start(work: Floats, count: int, state: States) -> float:
+    """The largest volume, over a set's points, that can be sent before the next completion."""
+    volume = 0.0
+    for p in range(count):
+        first = np.inf
+        for i in range(state.shape[0]):
+            if state[i] == ACTIVE:
+                first = min(first, work[p, LEFT + i])
+        volume = max(volume, first)
+    return volume
+
+
+@njit_part
+def _prism(work: Floats, count: int, volume: float, state: States, pace: float) -> int:
+    """Every point twice: as it is, and after the running tasks have sent `volume` each; each copy has its own bit."""
+    mask = work.shape[1] - 1
+    first_bit = free_bit(work, count, 0)
+    second_bit = free_bit(work, count, first_bit + 1)
+    if 2 * count > POINTS or second_bit >= BITS - 1:
+        return OVERFULL
+    for p in range(count):
+        for d in range(work.shape[1]):
+            work[count + p, d] = work[p, d]
+        work[p, mask] = float(int(work[p, mask]) | (1 << first_bit))
+        work[count + p, mask] = float(int(work[count + p, mask]) | (1 << second_bit))
+        work[count + p, CLOCK] += pace * volume
+        for i in range(state.shape[0]):
+            if state[i] == ACTIVE:
+                work[count + p, LEFT + i] -= volume
+    return 2 * count
+
+
+@njit_part
+def _before_completion(work: Floats, count: int, state: States, kept: Floats) -> int:
+    """The part of a set in which no running task has sent more than its volume."""
+    level = np.empty(POINTS)
+    for i in range(state.shape[0]):
+        if state[i] == ACTIVE and count > 0:
+            for p in range(count):
+                level[p] = work[p, LEFT + i]
+            count = keep_where(work, count, level, kept[TOLERANCE_VOLUME])
+    return count
+
+
+@njit_part
 def start_later(
     work: Floats,
     count: int,
@@ -462,56 +512,27 @@ def start_later(
     (docs/proofs-comm-contention.md).
     """
     release = tasks.release
-    n = state.shape[0]
-    latest, others, early = -np.inf, 0, np.inf
-    for i in range(n):
+    latest, others = -np.inf, 0
+    for i in range(state.shape[0]):
         if state[i] == WAITING and i != j:
             others += 1
             latest = max(latest, release[i])
-    volume = 0.0
-    for p in range(count):
-        early = min(early, work[p, CLOCK])
-        first = np.inf
-        for i in range(n):
-            if state[i] == ACTIVE:
-                first = min(first, work[p, LEFT + i])
-        volume = max(volume, first)
-    if others < 3 and latest <= max(early, release[j]):
+    if others < 3 and latest <= max(_earliest(work, count), release[j]):
         return 0  # nothing can settle it
+    volume = _room_to_start(work, count, state)
     if volume <= kept[TOLERANCE_VOLUME]:
         return 0
-    if 2 * count > POINTS:
-        return OVERFULL
-    pace = active * tasks.b + (active - 1) * tasks.eta
-    mask = work.shape[1] - 1
-    first_bit = free_bit(work, count, 0)
-    second_bit = free_bit(work, count, first_bit + 1)
-    if second_bit >= BITS - 1:
-        return OVERFULL
-    # A prism over the set: every point as it is, and moved on by as much as the last one has until its completion.
-    for p in range(count):
-        for d in range(work.shape[1]):
-            work[count + p, d] = work[p, d]
-        work[p, mask] = float(int(work[p, mask]) | (1 << first_bit))
-        work[count + p, mask] = float(int(work[count + p, mask]) | (1 << second_bit))
-        work[count + p, CLOCK] += pace * volume
-        for i in range(n):
-            if state[i] == ACTIVE:
-                work[count + p, LEFT + i] -= volume
-    count *= 2
-    # Cut off where somebody has ended, where j's release has not come, and what lies after all that can settle it.
-    level = np.empty(POINTS)
-    for i in range(n):
-        if state[i] == ACTIVE and count > 0:
-            for p in range(count):
-                level[p] = work[p, LEFT + i]
-            count = keep_where(work, count, level, kept[TOLERANCE_VOLUME])
+    # The open start is one dimension more: a prism over the set, then cut off where somebody has ended, where j's
+    # release has not come, and what lies after all that can settle it.
+    count = _prism(work, count, volume, state, active * tasks.b + (active - 1) * tasks.eta)
+    if count > 0:
+        count = _before_completion(work, count, state, kept)
     if count > 0:
         count = beyond(work, count, release[j], 1.0, kept)
     if count > 0 and others < 3:
         count = beyond(work, count, latest, -1.0, kept)
-    for p in range(count):
-        for i in range(n):
+    for p in range(count):  # what the tolerance let below 0
+        for i in range(state.shape[0]):
             if state[i] == ACTIVE:
                 work[p, LEFT + i] = max(0.0, work[p, LEFT + i])
     return count

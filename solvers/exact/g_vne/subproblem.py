@@ -14,7 +14,7 @@ from schedgap.formulations.common.substrate import common_step, reachable_limit
 from schedgap.formulations.g_vne.instance import GVneInstance
 from schedgap.formulations.g_vne.ring_network import Forest, NetworkTables, tables
 from schedgap.solvers.column_generation import Column, Master, Priced, RowBounds
-from schedgap.solvers.exact.g_vne.pricing import GraphPricing, Rules, Walk, price_tree, split_links
+from schedgap.solvers.exact.g_vne.pricing import GraphPricing, Rules, Tree, TreePrices, Walk, price_tree, split_links
 
 # Cuts of g-vne: rings share a server only as wholes.
 #
@@ -206,10 +206,11 @@ class RingSubproblem:
                 rows.append(RowBounds(upper=reachable_limit(float(self.edge_capacity[v]), edge)))
             self.passable = np.zeros((data.jobs, data.nodes), dtype=bool)
             self.passable[:, both] = self.wide[:, up[both]] & self.wide[:, down[both]] if self.linked else True
-            counts = np.bincount(self.forest.parent[self.forest.parent >= 0], minlength=data.nodes)
-            self.first_child = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
-            inner = self.forest.order[self.forest.parent[self.forest.order] >= 0]
-            self.children = inner[np.argsort(self.forest.parent[inner], kind="stable")]
+            order, parent = self.forest.order, self.forest.parent
+            counts = np.bincount(parent[parent >= 0], minlength=data.nodes)
+            first = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
+            inner = order[parent[order] >= 0]
+            self.tree = Tree(order, parent, first, inner[np.argsort(parent[inner], kind="stable")])
         else:
             self.link_row = np.full(len(data.tail), -1, dtype=np.int64)
             most = float((several * self.longest).sum())
@@ -357,24 +358,12 @@ class RingSubproblem:
         self, node: Floats, link: Floats, worth: Floats, longest: Ints, rules: Rules
     ) -> tuple[tuple[Floats, Ints, Ints], Floats]:
         """Values, hosts and counts; and (J,) the values up to which a job's rings are of no use."""
-        forest = self.forest
-        assert forest is not None
         price = np.where(self.passable, self.data.job_bandwidth[:, None] * link[None, :], np.inf)
         # a ring that is worth nothing at the prices improves no master, unless its job has to be embedded
         least = np.zeros(self.data.jobs)
         least[list(rules.must)] = -np.inf
-        cost, hosts, counts = price_tree(
-            forest.order,
-            forest.parent,
-            self.first_child,
-            self.children,
-            node,
-            price,
-            rules.cap,
-            longest,
-            worth,
-            least,
-        )
+        prices = TreePrices(node, price, rules.cap, longest, worth, least)
+        cost, hosts, counts = price_tree(self.tree, prices)
         return (worth - cost, hosts, counts), least
 
     def _price_tree(self, node: Floats, link: Floats, worth: Floats, longest: Ints, rules: Rules) -> Priced:
@@ -412,19 +401,10 @@ class RingSubproblem:
             walk = self.graph.price_one(j, node, np.where(free, link, np.inf), self.worth[j], int(self.longest[j]), cap)
             return None if walk is None or walk.overfilled else self.column(_of_walk(walk))
         price = np.where(self.passable[j] & free, width * link, np.inf)
-        forest = self.forest
         worth = self.worth[j : j + 1]
+        longest = self.longest[j : j + 1]
         cost, hosts, counts = price_tree(
-            forest.order,
-            forest.parent,
-            self.first_child,
-            self.children,
-            node[None, :],
-            price[None, :],
-            cap[None, :],
-            self.longest[j : j + 1],
-            worth,
-            _ALL,
+            self.tree, TreePrices(node[None, :], price[None, :], cap[None, :], longest, worth, _ALL)
         )
         value = worth[0] - cost[0]
         k = int(np.argmax(value))
