@@ -201,7 +201,7 @@ def _one_server(servers: Records, gang: int, likes: int) -> int:
 
 @njit_inline
 def _queue_up(choices: Choices, scratch: Scratch) -> int:
-    """All jobs wait: places are linked from the last entry of `following` on; returns how many kinds there are."""
+    """Link the places of all jobs, from the last entry of `following` on; how many kinds there are."""
     count, kinds = choices.order.size, 0
     for kind in range(count):
         scratch.waiting[kind] = 0
@@ -232,13 +232,20 @@ def _across(work: Workload, choices: Choices, scratch: Scratch, j: int, largest:
 
 @njit_inline
 def _start_waiting(
-    work: Workload, choices: Choices, scratch: Scratch, rings: Rings, largest: int, limit: int, free: int,
-    smallest: int, open_kinds: int,
-) -> tuple[int, int, int]:  # fmt: skip
-    """Look at the waiting jobs in order, and start those that fit in this slot.
+    work: Workload,
+    choices: Choices,
+    scratch: Scratch,
+    rings: Rings,
+    largest: int,
+    limit: int,
+    free: int,
+    smallest: int,
+    kinds: int,
+) -> tuple[int, int, int]:
+    """Start those of the waiting jobs that fit in this slot.
 
-    Returns what is known then: GPUs that are free (-1: a job would end after `limit`), a number of GPUs that no waiting
-    job is below, and the kinds that still wait.
+    Returns the last three as they are then: free GPUs (-1: a job would end after `limit`),
+    GPUs that no waiting job is below, and how many kinds wait.
     """
     jobs, entries, servers, now = work.jobs, work.entries, work.servers, work.clock[NOW]
     order, following, waiting, closed = choices.order, scratch.following, scratch.waiting, scratch.closed
@@ -248,7 +255,7 @@ def _start_waiting(
     least = FAR
     refused = FAR  # no server holds this many GPUs any more, as far as tried in this slot
     before, place = count, following[count]
-    while place < count and free >= smallest and shut < open_kinds:
+    while place < count and free >= smallest and shut < kinds:
         j = order[place]
         job = jobs[j]
         gang, kind = job.gang, choices.kind[j]
@@ -268,14 +275,14 @@ def _start_waiting(
             job.used = used
             begin(work, j)
             if now - 1 + job.best > limit:
-                return -1, smallest, open_kinds
+                return -1, smallest, kinds
             free -= gang
             waiting[kind] -= 1
             if waiting[kind] == 0:
-                open_kinds -= 1
+                kinds -= 1
             place = following[before] = following[place]
             continue
-        # It waits: no other of its kind is tried in this slot, and nobody behind it where it holds them back.
+        # It waits: no other of its kind is tried in this slot.
         least = min(least, gang)
         before, place = place, following[place]
         if closed[kind] != now:
@@ -283,7 +290,7 @@ def _start_waiting(
             shut += 1
             if choices.holds[j] == 1 and free < total:
                 break
-    return free, least if place == count else smallest, open_kinds
+    return free, least if place == count else smallest, kinds
 
 
 @njit_inline
