@@ -181,7 +181,7 @@ def plain_record(record: dict[str, Json]) -> dict[str, Json]:
 
 
 def _text(data: Mapping[str, Json]) -> str:
-    """JSON with a line for each part of the instance and of the record: small, and differences can be read."""
+    """JSON with a line for each part of the instance and of the record."""
 
     def lines(part: Mapping[str, Json], indent: str) -> str:
         rows = [f"{indent}{json.dumps(key)}: {inner(key, value)}" for key, value in part.items()]
@@ -218,6 +218,8 @@ def _within(folder: Path, malformed: Callable[[str], None] | None = None) -> dic
     for path in sorted(folder.glob("*/*.json")):
         try:
             entry = read(path)
+            if malformed is not None:  # a stranger's
+                parse_instance(entry.data, str(path))
         except InputError as error:
             if malformed is None:
                 raise

@@ -77,12 +77,15 @@ def test_one_malformed_record_is_one_line_and_the_others_are_listed(command: Com
     data = json.loads((folder / "rar_ddls" / "worst-ff.json").read_text())
     data["reference_record"]["id"] = "no-problem/y"
     (folder / "no-problem" / "y.json").write_text(json.dumps(data))
+    data["reference_record"]["id"] = "rar-ddls/no-instance"
+    (folder / "rar_ddls" / "no-instance.json").write_text(json.dumps({**data, "jobs": "all"}))
     data["reference_record"]["id"] = "rar-ddls/good-beside-them"
     (folder / "rar_ddls" / "good-beside-them.json").write_text(json.dumps(data))
     ran = command("library", "list", "--problem", "rar-ddls", "--library", folder)
     assert ran.status == 2 and "rar-ddls/good-beside-them" in ran.out
     lines = ran.err.splitlines()
-    assert len(lines) == 4 and all("note: " in line and str(folder) in line for line in lines)
+    assert len(lines) == 5 and all("note: " in line and str(folder) in line for line in lines)
+    assert "rar-ddls/good-beside-them" in command("library", "list", "--check", "--library", folder).out
     assert command("library", "solve", ID, "--library", folder).status == 2
 
 
