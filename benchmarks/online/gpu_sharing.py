@@ -5,18 +5,22 @@ from __future__ import annotations
 import bisect
 import math
 from collections.abc import Iterable, Mapping, Sequence
+from typing import TypeAlias, TypeVar
 
+import numpy as np
+
+from schedgap.benchmarks.online import state as online
 from schedgap.benchmarks.online.policies import Sjf, needs_length
 from schedgap.benchmarks.online.replay import Estimates, Refused, World, gpus_of
 from schedgap.benchmarks.online.state import Action, State
 from schedgap.formulations.common.check import CheckReport
 from schedgap.formulations.common.instance import FrozenDict, GpuServer, Json, Solution
 from schedgap.formulations.gpu_sharing.check import check_elastic
-from schedgap.formulations.gpu_sharing.dynamics import SharingTables, tables
+from schedgap.formulations.gpu_sharing.dynamics import SharingTables, entries_of, tables
 from schedgap.formulations.gpu_sharing.instance import ElasticSolution, GpuSharingInstance, Job
 from schedgap.formulations.gpu_sharing.modes import impossible
 from schedgap.formulations.gpu_sharing.schedule import Cluster
-from schedgap.heuristics.gpu_sharing.kernel import BEST_BENEFIT
+from schedgap.heuristics.gpu_sharing.kernel import BEST_BENEFIT, Floats, Ints, Jobs
 from schedgap.heuristics.gpu_sharing.preemptive import Elastic
 from schedgap.heuristics.gpu_sharing.sharing import SharingPolicy
 from schedgap.solvers.exact.gpu_sharing.bound import preemptive_bound
@@ -187,55 +191,122 @@ class SjfBsbf(Sjf):
     """Shortest job first with best sharing benefit first (paper 003), on a cluster of its own that it keeps up to date.
 
     Where GPUs are not shared it is shortest job first.
+    A job has a seat in the tables while it is here, which another takes after it.
     """
 
     def __init__(self) -> None:
         super().__init__()
-        self.jobs: list[Job] = []
-        self.slowdown: dict[str, dict[str, float]] = {}
+        self.seat: dict[int, int] = {}  # by number
+        self.empty: list[int] = []
         self.cluster: Cluster | None = None
 
     def decide(self, state: State) -> Iterable[Action]:
-        """O(known jobs) where some arrive, else O(waiting x occupants)."""
+        """O(jobs that are here) for each that arrives, and O(waiting x occupants), compiled."""
         if not state.cluster:
             return super().decide(state)
-        if state.arrived or self.cluster is None:
-            self._learn(state)
-        cluster = self.cluster
-        assert cluster is not None
+        cluster = self.cluster = self.cluster or self._open(state)
         cluster.slot = state.slot
         # its own cluster's ends are those of the estimates, so who has ended is not asked there
-        cluster.take_off(state.ended)
-        started = dict.fromkeys(self.policy.decide(cluster, [number for _, number in self.queue]) if self.queue else ())
+        left = [self.seat.pop(number) for number in state.ended]
+        cluster.take_off(left)
+        self.empty += left
+        self._learn(cluster, [state.jobs[number] for number in state.arrived])
+        order = {self.seat[number]: number for _, number in self.queue}
+        seats = self.policy.decide(cluster, list(order)) if order else ()
+        started = {order[seat]: cluster.placed[seat] for seat in seats}
         self.queue = [entry for entry in self.queue if entry[1] not in started]
-        return [("start", number, cluster.placed[number]) for number in started]
+        return [("start", number, gpus) for number, gpus in started.items()]
 
-    def _learn(self, state: State) -> None:
-        """Jobs that have come, as an instance of those known."""
-        for number in state.arrived:
-            job = state.jobs[number]
-            needs_length(job)
-            own = {"id": str(number), "arrival": job.arrival, "gpus": job.gpus, "iterations": job.facts["work"]}
-            self.jobs.append(Job.model_validate({**job.facts["profile"], **own}))
-            for other, mine, its in job.facts["slowdown"]:
-                self.slowdown.setdefault(str(number), {})[str(other)] = mine
-                self.slowdown.setdefault(str(other), {})[str(number)] = its
+    def _open(self, state: State) -> Cluster:
+        """No seats yet."""
+        self.jobs: list[Job] = []  # of the seats, as the three beside it
+        self.steps: list[tuple[int, ...]] = []
+        self.work: list[tuple[float, ...]] = []
+        self.load: list[tuple[float, ...]] = []
         sizes = [{"id": str(place), "gpus": gpus} for place, gpus in enumerate(state.servers)]
-        known = GpuSharingInstance.model_construct(
+        self.known = GpuSharingInstance.model_construct(
             problem="gpu-sharing",
             name="",
             horizon=10**9,
             slot_length=state.slot_length,
             servers=tuple(GpuServer.model_validate(size) for size in sizes),
-            jobs=tuple(self.jobs),
-            interference=FrozenDict({name: FrozenDict(row) for name, row in self.slowdown.items()}),
+            jobs=self.jobs,
+            interference=FrozenDict({}),
             **state.cluster,
         )
-        data = tables(known)
-        for number in state.arrived:
-            bisect.insort(self.queue, (float(data.solo_work[number]), number))
-        if self.cluster is None:
-            self.cluster = Cluster(data)
-        else:
-            self.cluster.extend(data)
-        self.policy = SharingPolicy(known, BEST_BENEFIT)
+        none = np.zeros(0, dtype=np.int64)
+        data = SharingTables(self.known, none, none, self.steps, self.work, self.load, np.ones((0, 0)))
+        self.policy = SharingPolicy(data, BEST_BENEFIT)
+        return Cluster(data)
+
+    def _learn(self, cluster: Cluster, arrived: Sequence[online.Job]) -> None:
+        """Give seats to jobs that have come."""
+        rows = {}
+        for job in arrived:
+            needs_length(job)
+            own = {"id": str(job.id), "arrival": job.arrival, "gpus": job.gpus, "iterations": job.facts["work"]}
+            row = Job.model_validate({**job.facts["profile"], **own})
+            rows[job.id] = row, *entries_of(row, self.known.gpu_memory, self.known.slot_length)
+        slows = len(self.policy.jobs.slowdown) > 1 or any(job.facts["slowdown"] for job in arrived)
+        self._make_room(cluster, list(rows.values()), slows)
+        for number, (row, steps, work, load) in rows.items():
+            seat = self.seat[number] = self.empty.pop()
+            self.jobs[seat] = row
+            self.steps[seat] = steps
+            self.work[seat] = work
+            self.load[seat] = load
+            jobs = self.policy.jobs
+            count = len(steps)
+            jobs.gpus[seat] = row.gpus
+            jobs.entries[seat] = count
+            jobs.work[seat, :count] = work
+            jobs.load[seat, :count] = load
+            if slows:
+                for pairs in (jobs.slowdown, jobs.slowed):
+                    pairs[seat] = 1.0
+                    pairs[:, seat] = 1.0
+            bisect.insort(self.queue, (work[0], number))
+        for job in arrived:
+            one, jobs = self.seat[job.id], self.policy.jobs
+            for number, mine, its in job.facts["slowdown"]:
+                other = self.seat[number]
+                jobs.slowdown[one, other] = jobs.slowed[other, one] = mine
+                jobs.slowdown[other, one] = jobs.slowed[one, other] = its
+
+    def _make_room(self, cluster: Cluster, rows: Sequence[_Row], slows: bool) -> None:
+        """Seats for so many more jobs, twice as many where they are too few."""
+        jobs, here = self.policy.jobs, len(self.jobs)
+        more = max(here, len(rows)) if len(self.empty) < len(rows) else 0
+        seats = here + more
+        entries = max(jobs.work.shape[1], *(len(steps) for _, steps, *_ in rows), 1)
+        wide = (seats, entries)
+        pairs = (seats, seats) if slows else (1, 1)
+        if (jobs.work.shape, jobs.slowdown.shape) == (wide, pairs):
+            return
+        self.empty += range(here, seats)
+        for kept, filler in zip((self.jobs, self.steps, self.work, self.load), rows[0], strict=True):
+            kept += [filler] * more  # type: ignore[operator]
+        slowdown, slowed = (_grown(array, pairs, 1.0) for array in (jobs.slowdown, jobs.slowed))
+        self.policy.jobs = Jobs(
+            _grown(jobs.gpus, (seats,), 0),
+            _grown(jobs.entries, (seats,), 0),
+            _grown(jobs.work, wide, np.inf),
+            _grown(jobs.load, wide, np.inf),
+            np.arange(seats) if slows else np.zeros(seats, dtype=np.int64),
+            slowdown,
+            slowed,
+        )
+        told = slowdown if slows else np.broadcast_to(1.0, (seats, seats))
+        gpus = self.policy.jobs.gpus
+        cluster.extend(SharingTables(self.known, gpus, gpus, self.steps, self.work, self.load, told))
+
+
+_Row: TypeAlias = tuple[Job, tuple[int, ...], tuple[float, ...], tuple[float, ...]]
+_Array = TypeVar("_Array", Ints, Floats)
+
+
+def _grown(array: _Array, shape: tuple[int, ...], value: float) -> _Array:
+    """It, and room behind it."""
+    grown = np.full(shape, value, dtype=array.dtype)
+    grown[tuple(slice(length) for length in array.shape)] = array
+    return grown

@@ -8,6 +8,7 @@ again in rationals, so that every completion slot equals the checker's.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import Context, Decimal, localcontext
 from fractions import Fraction
@@ -97,9 +98,9 @@ class SharingTables:
     arrival: NDArray[np.int64]
     gpus: NDArray[np.int64]
     # per job, the accumulation steps that fit a GPU alone, ascending; empty where none does
-    steps: tuple[tuple[int, ...], ...]
-    work: tuple[tuple[float, ...], ...]  # per job and entry of `steps`, W in solo slots
-    load: tuple[tuple[float, ...], ...]  # per job and entry of `steps`, memory on a GPU
+    steps: Sequence[tuple[int, ...]]
+    work: Sequence[tuple[float, ...]]  # per job and entry of `steps`, W in solo slots
+    load: Sequence[tuple[float, ...]]  # per job and entry of `steps`, memory on a GPU
     slowdown: NDArray[np.float64]  # (J, J), xi of the row's job while it shares with the column's
 
     def pair_fits(self, j: int, steps_j: int, k: int, steps_k: int) -> bool:
@@ -176,17 +177,21 @@ def _fits_alone(job: Job, steps: int, memory: float) -> bool:
     return exact_load(job, steps) <= exact(memory) * (1 + CHECK_TOLERANCE)
 
 
+def entries_of(
+    job: Job, memory: float, slot_length: float
+) -> tuple[tuple[int, ...], tuple[float, ...], tuple[float, ...]]:
+    """Accumulation steps that fit a GPU alone, and by them work and memory."""
+    steps = tuple(s for s in job.accumulation_steps if _fits_alone(job, s, memory))
+    work = tuple(job.iterations * (1.0 - 1e-9) * iteration_time(job, s) / slot_length for s in steps)
+    return steps, work, tuple(_load(job, s) for s in steps)
+
+
 @lru_cache(maxsize=64)
 def tables(instance: GpuSharingInstance) -> SharingTables:
     """The tables of an instance; cached."""
     jobs = instance.jobs
-    steps = tuple(tuple(s for s in job.accumulation_steps if _fits_alone(job, s, instance.gpu_memory)) for job in jobs)
-    scale = 1.0 - 1e-9
-    work = tuple(
-        tuple(job.iterations * scale * iteration_time(job, s) / instance.slot_length for s in own)
-        for job, own in zip(jobs, steps, strict=True)
-    )
-    load = tuple(tuple(_load(job, s) for s in own) for job, own in zip(jobs, steps, strict=True))
+    entries = [entries_of(job, instance.gpu_memory, instance.slot_length) for job in jobs]
+    steps, work, load = (tuple(rows) for rows in zip(*entries, strict=True)) if entries else ((), (), ())
     shape = len(jobs), len(jobs)
     slowdown = np.ones(shape) if instance.interference else np.broadcast_to(1.0, shape)  # one number for J x J
     index = instance.job_index

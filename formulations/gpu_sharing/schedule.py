@@ -129,8 +129,8 @@ class Cluster:
         self._part(jobs)
 
     def extend(self, tables: SharingTables) -> None:
-        """Go on with the tables of an instance that has the same jobs and more behind them."""
-        more = len(tables.instance.jobs) - len(self.partners)
+        """Go on with tables that have the same jobs and room for more behind them."""
+        more = len(tables.steps) - len(self.partners)
         self.tables = tables
         for name in ("alone", "remaining", "load", "since", "end", "start"):
             setattr(self, name, np.pad(getattr(self, name), (0, more)))

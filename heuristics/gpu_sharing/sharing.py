@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from schedgap.formulations.common.instance import Json, Solution
-from schedgap.formulations.gpu_sharing.dynamics import tables
+from schedgap.formulations.gpu_sharing.dynamics import SharingTables, tables
 from schedgap.formulations.gpu_sharing.instance import GpuSharingInstance
 from schedgap.formulations.gpu_sharing.modes import impossible
 from schedgap.formulations.gpu_sharing.schedule import Cluster, Decide, run_policy, start_alone
@@ -166,7 +166,7 @@ def sjf_ffs(
 
 
 def _run(instance: GpuSharingInstance, rule: int, deadline: Deadline, order: str) -> HeuristicRun:
-    policy = SharingPolicy(instance, rule)
+    policy = SharingPolicy(tables(instance), rule)
     return simulate_policy(instance, policy.decide, shortness(instance, order), deadline)
 
 
@@ -180,8 +180,8 @@ def _by_class(instance: GpuSharingInstance, slowdown: Floats) -> tuple[Ints, Flo
 class SharingPolicy:
     """One decision at a time; the arrays that do not change are made once."""
 
-    def __init__(self, instance: GpuSharingInstance, rule: int) -> None:
-        data = tables(instance)
+    def __init__(self, data: SharingTables, rule: int) -> None:
+        instance = data.instance
         entries = max([1, *(len(steps) for steps in data.steps)])
         shape = (len(data.steps), entries)
         works, loads = np.full(shape, np.inf), np.full(shape, np.inf)

@@ -93,6 +93,22 @@ def test_a_policy_gives_the_schedule_of_the_heuristic(name: str) -> None:
     assert len(INSTANCES) > 30 and waited > 10  # somebody waits, so that orders matter
 
 
+@pytest.mark.parametrize("seed", range(8))
+def test_seats_are_taken_again(seed: int) -> None:
+    """Jobs come and go that slow each other down: the heuristic's schedule, in tables no larger than the queue was."""
+    draw = random.Random(seed)
+    drawn = schedgap.generate("gpu-sharing", "table-ii", seed=seed).to_dict()
+    jobs = [{**draw.choice(drawn["jobs"]), "id": f"j{n}", "arrival": 1 + 150 * n} for n in range(120)]
+    names = [job["id"] for job in jobs]
+    slowdown = {one: {other: draw.uniform(1, 2) for other in draw.sample(names, 60) if other != one} for one in names}
+    instance = GpuSharingInstance.parse({**drawn, "jobs": jobs, "interference": slowdown, "horizon": 10**7})
+    policy = SjfBsbf()
+    assert run(instance, policy).solution == sjf_bsbf(instance).solution
+    ends = run(instance, SjfBsbf()).report.details["completion"]
+    here = max(sum(one["arrival"] <= job["arrival"] <= ends[one["id"]] for one in jobs) for job in jobs)
+    assert here <= len(policy.jobs) <= 2 * here and len(policy.jobs) < len(jobs)
+
+
 def by_enumeration(rows: Sequence[tuple[int, int, int]]) -> int:
     """The least sum of JCT on one GPU with preemption at slot ends, from every choice in every slot."""
     best = {tuple(slots for *_, slots in rows): 0}

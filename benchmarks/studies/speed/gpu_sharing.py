@@ -84,7 +84,7 @@ def decision_times(*, seed: int, gpus: int = 1024, waiting: int = 1000, xi: floa
     data = tables(instance)
     rows = []
     for name, rule in _RULES.items():
-        policy = SharingPolicy(instance, rule)
+        policy = SharingPolicy(tables(instance), rule)
         times: list[tuple[float, float]] = []
         for _ in range(4):
             cluster = Cluster(data)
