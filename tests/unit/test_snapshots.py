@@ -106,6 +106,21 @@ def test_a_gang_that_no_moves_admit_is_told(tmp_path: Path) -> None:
     assert train.moves is None and train.moves_proven and train.reasons[0].startswith("capacity")
 
 
+@pytest.mark.parametrize("where", ["labels", "annotations"])
+def test_a_label_of_ones_own_names_gangs(where: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    data = cluster()
+    for one in data["items"]:
+        if one["metadata"]["name"].startswith("train"):
+            del one["metadata"]["labels"]["kueue.x-k8s.io/pod-group-name"]
+            one["metadata"][where]["team/gang"] = "ours"
+    path = written(tmp_path, data)
+    assert [gang.size for gang in read_snapshot(path).instance.gangs] == [1, 1, 1, 1]
+    named = read_snapshot(path, gang_label="team/gang", names=True).instance.gangs
+    assert [(gang.id, gang.size) for gang in named] == [("ml/ours", 3), ("ml/notebook alone", 1)]
+    assert main(["judge", str(path), "--gang-label", "team/gang", "--names"]) == 0
+    assert "ml/ours (3 pods, 6 GPUs)" in capsys.readouterr().out
+
+
 def test_bound_pods_are_the_decision(tmp_path: Path) -> None:
     data = cluster()
     data["items"][-1]["spec"]["nodeName"] = "node0"
