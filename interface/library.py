@@ -1,4 +1,4 @@
-"""The library of frozen instances: its records, a method run over them, and what somebody has that is better."""
+"""The library of frozen instances: records, a method run over them, what is better."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from schedgap.benchmarks.hosting.standings import Outcome, outcome_row, standings, standings_sheet
-from schedgap.benchmarks.library.collection import SHIPPED, Credit, Entry, about, entries, faults, find
+from schedgap.benchmarks.library.collection import SHIPPED, Credit, Entry, about, entries, faults, find, with_instances
 from schedgap.benchmarks.library.improve import Judged, Offer, credit, judge, new_entry
 from schedgap.benchmarks.proving import CertificateLike, read_certificate
 from schedgap.benchmarks.records import Record, plain, plain_number
@@ -145,7 +145,8 @@ def library_records(
     >>> schedgap.check(record.instance, record.known.solution, record.certificate).feasible  # doctest: +SKIP
     True
     """
-    return entries(problem, library, malformed)
+    found = entries(problem, library, malformed)
+    return with_instances(found, malformed)
 
 
 @at_work()

@@ -218,8 +218,6 @@ def _within(folder: Path, malformed: Callable[[str], None] | None = None) -> dic
     for path in sorted(folder.glob("*/*.json")):
         try:
             entry = read(path)
-            if malformed is not None:  # a stranger's
-                parse_instance(entry.data, str(path))
         except InputError as error:
             if malformed is None:
                 raise
@@ -258,6 +256,21 @@ def entries(
         return places.get(owner, len(order)), entry.id
 
     return tuple(sorted(chosen, key=place))
+
+
+def with_instances(among: tuple[Entry, ...], malformed: Callable[[str], None] | None) -> tuple[Entry, ...]:
+    """Those whose instance is one; `malformed` is told of each other in one line. All where nobody is told."""
+    if malformed is None:
+        return among
+    found = []
+    for entry in among:
+        try:
+            _ = entry.instance
+        except InputError as error:
+            malformed(str(error))
+        else:
+            found.append(entry)
+    return tuple(found)
 
 
 def find(name: str, among: Sequence[Entry] | None = None) -> Entry:
