@@ -354,19 +354,15 @@ def sjf_priced(
     if reason is not None:
         return HeuristicRun(None, {"reason": reason})
     arrival, starts = tables(instance).arrival, priced_starts(instance)
-    best: HeuristicRun | None = None
+    runs = []
     for part in HELD_PARTS if held is None else (held,):
         ready = arrival + np.floor(part * (starts - arrival)).astype(np.int64)
         run = simulate_policy(
             instance, lambda c, jobs: start_alone(c, jobs, True), shortness(instance, "time"), deadline, ready
         )
-        run = replace(run, info={**run.info, "held": part})
-        better = best is None or best.solution is None
-        if best is not None and best.solution is not None and run.solution is not None:
-            better = run.info["jct all"] < best.info["jct all"]
-        best = run if better else best
-    assert best is not None  # there is a part
-    return best
+        runs.append(replace(run, info={**run.info, "held": part}))
+    ended = [run for run in runs if run.solution is not None]
+    return min(ended, key=lambda run: float(run.info["jct all"])) if ended else runs[-1]
 
 
 def easy(instance: GpuSharingInstance, *, seed: int = 0, deadline: Deadline = NO_DEADLINE) -> HeuristicRun:
