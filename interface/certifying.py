@@ -40,7 +40,7 @@ class Certified:
     ----------
     result : of the method
     certificate : accepted by the checker, of the optimum or else of a bound; None where there is neither
-    bound : what it proves about the optimum, exactly; None without one, and where there is no schedule
+    bound : what it proves about the optimum, exactly; None without one, and where it proves that nothing is feasible
     leaves : of its tree
     reason : why there is no certificate of an optimum, where there is none
     seconds : of making and checking it, without solving

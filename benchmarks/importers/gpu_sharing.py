@@ -28,7 +28,7 @@ def to_gpu_sharing(
         Field(
             ge=1,
             le=1000,
-            description="interference of a pair on a GPU; where not given, drawn by pairs of tasks where "
+            description="interference of a pair that shares a GPU; where not given, drawn by pairs of tasks where "
             "the trace names them (up to 1,000 jobs)",
         ),
     ] = None,

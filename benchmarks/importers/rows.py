@@ -276,7 +276,10 @@ def _refused(form: Format, column: str, cell: Any) -> bool:
 
 @contextmanager
 def opened(path: str | Path) -> Iterator[IO[str]]:
-    """A text file to read; Raises InputError: it is none."""
+    """A text file to read.
+
+    Raises InputError: it cannot be opened, or is not UTF-8.
+    """
     try:
         check_ends(path)
         with Path(path).open(encoding="utf-8-sig", newline="") as file:

@@ -16,6 +16,7 @@ from schedgap.catalogue.registry import find_problem
 from schedgap.catalogue.run import run_method
 from schedgap.formulations.common.check import CheckReport
 from schedgap.formulations.common.instance import Json, Solution
+from schedgap.formulations.gang_placement.instance import WHOLE as WHOLE
 from schedgap.formulations.gang_placement.instance import Gang, GangPlacementInstance
 from schedgap.formulations.gang_placement.scale import components, decode, score
 from schedgap.solvers.exact.gang_placement.bound import ratio_of
@@ -285,7 +286,7 @@ class _Judge:
             if gang.id in placed:
                 continue
             self.progress(f"why {gang.id} is not placed")
-            gpus = Fraction(sum(group.gpu * group.count for group in gang.pods), 1000)
+            gpus = Fraction(sum(group.gpu * group.count for group in gang.pods), WHOLE)
             fits = gang.id in best["placement"]
             facts: dict[str, Json] = {} if fits else self._why(gang, deadline)
             found.append(Lost(gang.id, gang.size, gpus, fits, True if fits else facts.pop("alone"), **facts))
@@ -323,8 +324,8 @@ class _Judge:
         wanted = sum(group.gpu * group.count for group in gang.pods)
         free = sum(map(sum, (node.gpus for node in self.instance.nodes)))
         if free >= wanted:
-            return f"fragmentation: {free / 1000:g} GPUs are free, {wanted / 1000:g} are wanted, in no such pieces"
-        return f"capacity: {free / 1000:g} GPUs are free, {wanted / 1000:g} are wanted"
+            return f"fragmentation: {free / WHOLE:g} GPUs are free, {wanted / WHOLE:g} are wanted, in no such pieces"
+        return f"capacity: {free / WHOLE:g} GPUs are free, {wanted / WHOLE:g} are wanted"
 
     def _admit(self, gang: Gang, deadline: Deadline) -> dict[str, Json]:
         """The cheapest moves and preemptions that admit the gang."""

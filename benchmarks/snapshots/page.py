@@ -6,11 +6,9 @@ import html
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 
-from schedgap.benchmarks.snapshots.judge import Judgement
+from schedgap.benchmarks.snapshots.judge import WHOLE, Judgement
 from schedgap.formulations.common.instance import Solution
 
-WHOLE = 1000
-"""Thousandths of a device."""
 MOST_NODES = 400
 """Nodes that are drawn."""
 MOST_NAMES = 60
