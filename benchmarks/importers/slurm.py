@@ -11,7 +11,7 @@ from schedgap.benchmarks.importers.rows import Format, opened
 from schedgap.formulations.common.errors import InputError
 from schedgap.formulations.common.instance import Json
 
-_TRES = re.compile(r"gres/gpu(?::([^=,]+))?=(\d+)")
+_TRES = re.compile(r"gres/gpu(?::([^=,]+))?=([^,]*)")
 _GRES = re.compile(r"(?:^|,)gpu(?::([^:,]*[^:,\d][^:,]*|\d+(?=:)))?(?::(\d+))?(?=,|$)")
 """A type may be digits alone (``gpu:3090:8``); what is alone and digits is the number (``gpu:8``)."""
 NODE = re.compile(r"^NodeName=(\S+)(.*?)(?=^NodeName=|\Z)", re.MULTILINE | re.DOTALL)
@@ -19,10 +19,19 @@ NODE = re.compile(r"^NodeName=(\S+)(.*?)(?=^NodeName=|\Z)", re.MULTILINE | re.DO
 
 
 def gpus_of(tres: str) -> tuple[int, str | None]:
-    """GPUs and their type (None where none or several are named) of ``billing=1,gres/gpu:v100=2,gres/gpu=2``."""
-    amounts = {kind: int(amount) for kind, amount in _TRES.findall(tres)}
+    """GPUs and their type (None where none or several are named) of ``billing=1,gres/gpu:v100=2,gres/gpu=2``.
+
+    Raises ValueError: a quantity is no number.
+    """
+    amounts = {kind: _amount(amount, tres) for kind, amount in _TRES.findall(tres)}
     kinds = [kind for kind in amounts if kind]
     return amounts.get("") or sum(amounts.values()), kinds[0] if len(kinds) == 1 else None
+
+
+def _amount(text: str, whole: str) -> int:
+    if not re.fullmatch(r"[0-9]{1,12}", text):
+        raise ValueError(f"{whole[:60]!r}: {text[:20]!r} is no number of GPUs")
+    return int(text)
 
 
 def _gpus(allocated: str, state: str, start: str) -> int:
@@ -149,26 +158,56 @@ SLURM = Format(
 
 
 def gres(text: str) -> tuple[int, str | None]:
-    """GPUs and their type of ``gpu:v100:8(S:0-1),craynetwork:4``; 0 where a node has none."""
-    found = [(int(amount or 1), kind or None) for kind, amount in _GRES.findall(re.sub(r"\([^)]*\)", "", text))]
+    """GPUs and their type of ``gpu:v100:8(S:0-1),craynetwork:4``; 0 where a node has none.
+
+    Raises ValueError: an entry of GPUs has no number where one should be.
+    """
+    plain = "" if text == "(null)" else re.sub(r"\([^)]*\)", "", text)
+    found = [(int(amount or 1), kind or None) for kind, amount in _GRES.findall(plain)]
+    if len(found) < sum(entry.split(":")[0] == "gpu" for entry in plain.split(",")):
+        raise ValueError(f"{text[:60]!r} does not say how many GPUs")
     kinds = {kind for _, kind in found}
     return sum(amount for amount, _ in found), kinds.pop() if len(kinds) == 1 else None
 
 
-def slurm_nodes(path: str | Path) -> Iterator[tuple[str, int, str | None]]:
-    """Name, GPUs and type of every node of ``scontrol show nodes`` or of ``sinfo`` with the columns NODELIST and GRES.
+Devices = tuple[int, str | None]
+"""GPUs and their type, where they are of one."""
 
-    Raises InputError: a node without a list of its GPUs: names the line.
+
+def told_nodes(path: str | Path) -> Iterator[tuple[str, str, dict[str, str], Devices]]:
+    """(place, name, what is said, GPUs) of every node of ``scontrol show nodes``.
+
+    Raises InputError: there is none, one without a list of its GPUs,
+    or the text was cut, as its begin or end tells.
+    """
+    with opened(path) as file:
+        text = file.read()
+    nodes = list(NODE.finditer(text))
+    if not nodes or text[: nodes[0].start()].strip():
+        raise InputError(f"{path}: line 1: begins with no NodeName=, as scontrol show nodes writes it")
+    for found in nodes:
+        place = f"{path}: line {text.count(chr(10), 0, found.start()) + 1}"
+        said = dict(re.findall(r"(\w+)=(\S+)", found[2]))
+        if "Gres" not in said:
+            raise InputError(f"{place}: node {found[1]} has no Gres=")
+        try:
+            yield place, found[1], said, gres(said["Gres"])
+        except ValueError as fault:
+            raise InputError(f"{place}: node {found[1]}: Gres: {fault}") from None
+    if not found[0].endswith("\n\n" if "\n" in found[0].strip() else "\n"):
+        raise InputError(f"{place}: node {found[1]} is the last and has no empty line after it: the text was cut")
+
+
+def slurm_nodes(path: str | Path) -> Iterator[tuple[str, int, str | None]]:
+    """Name, GPUs and type of every node of ``scontrol show nodes``, or of ``sinfo`` with NODELIST and GRES.
+
+    Raises InputError: a node without a list of its GPUs, or a text that was cut.
     """
     with opened(path) as file:
         text = file.read()
     if text.lstrip().startswith("NodeName="):
-        for found in NODE.finditer(text):
-            said = re.search(r"\bGres=(\S+)", found[2])
-            if said is None:
-                line = text.count("\n", 0, found.start()) + 1
-                raise InputError(f"{path}: line {line}: node {found[1]} has no Gres=")
-            yield found[1], *gres("" if said[1] == "(null)" else said[1])
+        for _, name, _, devices in told_nodes(path):
+            yield name, *devices
         return
     lines = [[cell.strip() for cell in line.split("|")] for line in text.splitlines()]
     at = {title.split(":")[0]: place for place, title in enumerate(lines[0])}
@@ -177,10 +216,10 @@ def slurm_nodes(path: str | Path) -> Iterator[tuple[str, int, str | None]]:
         if not any(cells):
             continue
         try:
-            hosts, cell = host_names(cells[at["NODELIST"]]), cells[at["GRES"]]
+            hosts, devices = host_names(cells[at["NODELIST"]]), gres(cells[at["GRES"]])
         except (IndexError, ValueError) as error:
             raise InputError(f"{path}: line {number}: not a node and its GRES ({error})") from None
         for host in hosts:  # sinfo -N lists a node once for each of its partitions
             if host not in listed:
                 listed.add(host)
-                yield host, *gres("" if cell == "(null)" else cell)
+                yield host, *devices

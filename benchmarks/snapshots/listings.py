@@ -19,7 +19,7 @@ from typing import Any
 
 from schedgap.benchmarks.importers.cells import host_names
 from schedgap.benchmarks.importers.rows import opened
-from schedgap.benchmarks.importers.slurm import NODE, gpus_of, gres, plain_cell
+from schedgap.benchmarks.importers.slurm import gpus_of, plain_cell, told_nodes
 from schedgap.benchmarks.snapshots.kubernetes import quantity
 from schedgap.formulations.common.errors import InputError
 from schedgap.formulations.common.instance import MOST_GPUS, Json, Solution, read_json
@@ -94,13 +94,17 @@ class Draft:
             self.nodes[n]["labels"][kind] = "yes"
         return {"labels": {kind: "yes"}}
 
+    def shown(self, name: str) -> str:
+        """What the next gang is called."""
+        return name if self.keep else f"gang-{len(self.gangs)}"
+
     def wait(
         self, name: str, groups: Sequence[dict[str, Json]], seats: Iterable[tuple[int, int]], **more: Json
     ) -> None:
         """A gang; `seats` are (group, node) of the pods that the scheduler placed."""
         total = sum(group["gpu"] * group["count"] for group in groups)
         made: dict[str, Any] = {key: value for key, value in more.items() if value is not None}
-        made["id"] = name if self.keep else f"gang-{len(self.gangs)}"
+        made["id"] = self.shown(name)
         made["pods"] = list(groups)
         made["weight"] = total / WHOLE if total else 1.0
         made["arrival"] = float(len(self.gangs))
@@ -126,7 +130,7 @@ class Draft:
         return GangPlacementInstance.parse(data, self.source), {"placement": self.placement}, unread
 
 
-# -- Slurm -----------------------------------------------------------------------------------------------------------
+# -- Slurm
 
 
 def slurm(data: Json, source: str, nodes: Path, names: bool) -> Draft:
@@ -140,7 +144,7 @@ def slurm(data: Json, source: str, nodes: Path, names: bool) -> Draft:
     if not isinstance(jobs, list) or not all(isinstance(job, Mapping) for job in jobs):
         raise InputError(f"{source}: jobs: must be a list of objects, as squeue --json writes it")
     with_memory = any("mem=" in str(job.get("tres_alloc_str")) for job in jobs)
-    read = [_slurm_job(draft, job, f"{source}: jobs[{j}]", with_memory) for j, job in enumerate(jobs)]
+    read = [_Job(draft, job, f"{source}: jobs[{j}]", with_memory) for j, job in enumerate(jobs)]
     draft.distinct((job.name, f"{source}: jobs[{j}].job_id") for j, job in enumerate(read))
     for job in read:
         if job.state == "RUNNING":
@@ -163,36 +167,16 @@ def _slurm_wait(draft: Draft, job: _Job, places: set[int]) -> None:
     draft.wait(job.name, [group], [(0, n) for n in job.hosts], per_node=1 if job.count > 1 else None)
 
 
-@dataclass(frozen=True)
-class _Job:
-    name: str
-    state: str
-    priority: int
-    count: int
-    devices: int
-    model: str | None
-    request: dict[str, int]
-    hosts: tuple[int, ...]
-    allowed: tuple[int, ...]
-
-
 def _slurm_nodes(draft: Draft, path: Path) -> set[int]:
     """Adds the nodes; positions of those that take new jobs."""
-    with opened(path) as file:
-        text = file.read()
-    if not NODE.search(text):
-        raise InputError(f"{path}: has no NodeName=, as scontrol show nodes writes it")
     open_ones = set()
-    for found in NODE.finditer(text):
-        place = f"{path}: line {text.count(chr(10), 0, found.start()) + 1}"
-        said = dict(re.findall(r"(\w+)=(\S+)", found[2]))
-        for key in ("CPUTot", "RealMemory"):
-            if not re.fullmatch(r"[0-9]{1,12}", said.get(key, "")):
-                raise InputError(f"{place}: node {found[1]} has no {key}= with a number, got {said.get(key)!r}")
-        devices, model = gres("" if said.get("Gres", "(null)") == "(null)" else said["Gres"])
+    for place, name, said, (devices, model) in told_nodes(path):
+        for key, what in {"CPUTot": "a number", "RealMemory": "a number", "State": "a word"}.items():
+            if not re.fullmatch("[0-9]{1,12}" if what == "a number" else ".+", said.get(key, "")):
+                raise InputError(f"{place}: node {name} has no {key}= with {what}, got {said.get(key)!r}")
         free = {"cpu": WHOLE * int(said["CPUTot"]), "memory": int(said["RealMemory"])}
-        draft.node(found[1], devices, model, free, place)
-        if any(word in said.get("State", "UNKNOWN").upper() for word in UNAVAILABLE):
+        draft.node(name, devices, model, free, place)
+        if any(word in said["State"].upper() for word in UNAVAILABLE):
             draft.unread["nodes that take no new jobs (down, drained, reserved)"] += 1
         else:
             open_ones.add(len(draft.nodes) - 1)
@@ -204,10 +188,10 @@ def _slurm_nodes(draft: Draft, path: Path) -> set[int]:
 MIB = {"K": Fraction(1, 1024), "": Fraction(1), "M": Fraction(1), "G": Fraction(1024), "T": Fraction(1024**2)}
 
 
-class _Record:
-    """One job of ``squeue --json``."""
+class _Job:
+    """One job of ``squeue --json``, with what each of its nodes gives it."""
 
-    def __init__(self, draft: Draft, job: Mapping[str, Any], place: str) -> None:
+    def __init__(self, draft: Draft, job: Mapping[str, Any], place: str, with_memory: bool) -> None:
         self.draft, self.job, self.place = draft, job, place
         self.state = (self.cell("job_state").split() or [""])[0]
         if not self.state:
@@ -215,6 +199,12 @@ class _Record:
         self.live = self.state in ("RUNNING", "PENDING", "CONFIGURING")
         self.hosts = self.named("nodes") if self.live and self.state != "PENDING" else ()
         self.count = len(self.hosts) or max(1, self.whole("node_count"))
+        self.name = self.cell("job_id")
+        self.model = self._gpus("tres_req_str")[1]
+        self.priority = 0 if self.state == "RUNNING" else self.whole("priority")
+        self.devices = self._devices()
+        self.request = self._request(with_memory)
+        self.allowed = self._allowed()
 
     def cell(self, key: str) -> str:
         return plain_cell(self.job.get(key))
@@ -240,24 +230,34 @@ class _Record:
 
     @property
     def tres(self) -> str:
-        return self.cell("tres_alloc_str") or self.cell("tres_req_str")
+        """The key of what it has, else of what it asks for."""
+        return "tres_alloc_str" if self.cell("tres_alloc_str") else "tres_req_str"
 
-    def devices(self) -> int:
+    def _gpus(self, key: str) -> tuple[int, str | None]:
+        """GPUs of all nodes together, and their type."""
+        try:
+            return gpus_of(self.cell(key)) if self.live else (0, None)
+        except ValueError as fault:
+            raise InputError(f"{self.place}.{key}: {fault}") from None
+
+    def _devices(self) -> int:
         """GPUs of each node."""
-        total, _ = gpus_of(self.tres)
-        if self.live and total % self.count:
-            raise InputError(f"{self.place}.tres_req_str: {total} GPUs on {self.count} nodes are not as many on each")
+        total, _ = self._gpus(self.tres)
+        if total % self.count:
+            raise InputError(f"{self.place}.{self.tres}: {total} GPUs on {self.count} nodes are not as many on each")
         return total // self.count
 
-    def request(self, with_memory: bool) -> dict[str, int]:
+    def _request(self, with_memory: bool) -> dict[str, int]:
         """Other resources of each node."""
         found = {"cpu": WHOLE * -(-self.whole("cpus") // self.count)}
-        memory = re.search(r"(?:^|,)mem=(\d+(?:\.\d+)?)([KMGT]?)", self.tres)
-        if with_memory and memory is not None:
+        for amount in re.findall(r"(?:^|,)mem=([^,]*)", self.cell(self.tres)) if with_memory and self.live else ():
+            memory = re.fullmatch(r"([0-9]{1,12}(?:\.[0-9]{1,6})?)([KMGT]?)", amount)
+            if memory is None:
+                raise InputError(f"{self.place}.{self.tres}: mem={amount[:40]!r} is no amount of memory")
             found["memory"] = math.ceil(Fraction(memory[1]) * MIB[memory[2]] / self.count)
         return found
 
-    def allowed(self) -> tuple[int, ...]:
+    def _allowed(self) -> tuple[int, ...]:
         """Nodes of its partitions that it does not exclude; those required where it asks for no more."""
         if not self.live:
             return ()
@@ -273,17 +273,7 @@ class _Record:
         return tuple(n for n in found if n not in excluded)
 
 
-def _slurm_job(draft: Draft, job: Mapping[str, Any], place: str, with_memory: bool) -> _Job:
-    read = _Record(draft, job, place)
-    model = gpus_of(read.cell("tres_req_str"))[1]
-    priority = read.whole("priority") if read.state != "RUNNING" else 0
-    return _Job(
-        read.cell("job_id"), read.state, priority, read.count, read.devices(), model, read.request(with_memory),
-        read.hosts, read.allowed(),
-    )  # fmt: skip
-
-
-# -- Ray -------------------------------------------------------------------------------------------------------------
+# -- Ray
 
 
 def ray(data: Json, source: str, nodes: Path, names: bool) -> Draft:
@@ -391,7 +381,7 @@ def _number(amount: Json, place: str) -> None:
         raise InputError(f"{place}: must be a number from 0, got {amount!r}")
 
 
-# -- openb -----------------------------------------------------------------------------------------------------------
+# -- openb
 
 
 def openb(source: Path, nodes: Path, names: bool) -> Draft:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -129,6 +129,7 @@ class _Cluster:
         self.domains = {level: self._numbers(level) for level in self.levels}
         shown = self.levels if names else [f"level-{at}" for at in range(len(self.levels))]
         self.draft = Draft(read.source, names, shown, unread=read.unread)
+        self.seated: Counter[str] = Counter()  # by gang, pods that are not decided about any more
         for n, (place, node) in enumerate(read.nodes):
             self.draft.index[node["metadata"]["name"]] = n
             self.draft.nodes.append(self._node(n, place, node))
@@ -159,16 +160,25 @@ class _Cluster:
         return found
 
     def snapshot(self) -> Snapshot:
-        """Everything in order: what runs takes its room first, then the decision, then what waits."""
+        """Everything in order: what runs takes its room first, then the decision, then what waits.
+
+        Of a gang the pods that run, or have a node that is not listed, are not decided about any more.
+        The others wait, and so many fewer of them make sense.
+        """
         waiting: dict[str, list[tuple[str, Mapping[str, Any]]]] = defaultdict(list)
         for place, pod in self.read.pods:
+            key = self._gang_of(pod)
             node = (pod.get("spec") or {}).get("nodeName")
-            if node is not None and node not in self.draft.index:
+            there = self.draft.index.get(str(node))
+            pending = (pod.get("status") or {}).get("phase") == "Pending"
+            if node is None or (pending and there is not None):
+                waiting[key].append((place, pod))
+                continue
+            self.seated[key] += 1
+            if there is None:
                 self.read.unread["pods on nodes that are not listed"] += 1
-            elif node is not None and (pod.get("status") or {}).get("phase") != "Pending":
-                self._run(place, pod, self.draft.index[node])
             else:
-                waiting[self._gang_of(pod)].append((place, pod))
+                self._run(place, pod, there)
         for key, pods in waiting.items():
             self._gang(key, pods)
         return Snapshot(*self.draft.finished(), "kubernetes")
@@ -217,10 +227,13 @@ class _Cluster:
         group_key = key.removesuffix(" alone")
         if group_key in self.read.groups:
             least = (self.read.groups[group_key][1].get("spec") or {}).get("minMember")
-            if least is not None and 1 <= least <= len(pods):
-                more["least"] = least
+            if least is not None and 1 <= least <= len(pods) + self.seated[key]:
+                more["least"] = max(1, least - self.seated[key])
             elif least is not None:
                 self.read.unread["gangs with fewer pods than their minMember"] += 1
+        if self.seated[key]:
+            what = f"pods of {self.draft.shown(key)} that run or are on nodes not listed"
+            self.read.unread[f"{what}: judged is the rest"] = self.seated[key]
         for field, note in TOPOLOGY.items():
             level = self.read.note(first, note)
             if level == HOST:

@@ -181,7 +181,31 @@ def changed(data: Any, *path: Any, value: Any) -> Any:
 
 
 BAD: list[tuple[Any, Any, str, str]] = [
-    (squeue(), "Hello", "json", "nodes: has no NodeName="),
+    (squeue(), "Hello", "json", "nodes: line 1: begins with no NodeName="),
+    (squeue(), slurm_nodes()[40:], "json", "nodes: line 1: begins with no NodeName="),
+    (squeue(), slurm_nodes()[:-8], "json", "line 22: node n4 is the last and has no empty line after it: the text was"),
+    (squeue(), slurm_nodes()[:-1], "json", "line 22: node n4 is the last and has no empty line after it"),
+    (squeue(), "NodeName=n1 CPUTot=8 Gres=gpu:8 RealMemory=1 State=IDLE Parti", "json", "the text was cut"),
+    (squeue(), slurm_nodes().split("   State")[0] + "\n", "json", "node n1 has no State= with a word, got None"),
+    (squeue(), slurm_nodes().split("   Gres")[0] + "\n", "json", "line 1: node n1 has no Gres="),
+    (
+        squeue(),
+        slurm_nodes().replace("v100:8", "v100:x"),
+        "json",
+        "n1: Gres: 'gpu:v100:x(S:0-1)' does not say how many",
+    ),
+    (
+        changed(squeue(), "jobs", 2, "tres_req_str", value="cpu=2,gres/gpu=x"),
+        slurm_nodes(),
+        "json",
+        "jobs[2].tres_req_str: 'cpu=2,gres/gpu=x': 'x' is no number of GPUs",
+    ),
+    (
+        changed(squeue(), "jobs", 0, "tres_alloc_str", value="mem=1X,gres/gpu=2"),
+        slurm_nodes(),
+        "json",
+        "jobs[0].tres_alloc_str: mem='1X' is no amount of memory",
+    ),
     (squeue(), slurm_nodes(memory="much"), "json", "line 1: node n1 has no RealMemory= with a number, got 'much'"),
     (squeue(), slurm_nodes() + slurm_nodes(), "json", "node 'n1' is there twice"),
     ({"jobs": 3}, slurm_nodes(), "json", "jobs: must be a list of objects"),

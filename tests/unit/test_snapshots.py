@@ -183,6 +183,22 @@ def test_what_is_not_understood_is_counted(tmp_path: Path) -> None:
     }
 
 
+@pytest.mark.parametrize(("where", "phase"), [("elsewhere", "Pending"), ("node1", "Running")])
+@pytest.mark.parametrize(("least", "rest"), [(3, 2), (2, 1), (1, 1)])
+def test_of_a_gang_that_is_partly_seated_the_rest_is_judged(
+    where: str, phase: str, least: int, rest: int, tmp_path: Path
+) -> None:
+    data = cluster()
+    data["items"].append({"kind": "PodGroup", "metadata": {"name": "train", "namespace": "ml"}, "spec": {}})
+    data["items"][-1]["spec"]["minMember"] = least
+    (first,) = (one for one in data["items"] if one["metadata"]["name"] == "train-0")
+    first["spec"]["nodeName"], first["status"]["phase"] = where, phase
+    for names, shown in ((True, "ml/train"), (False, "gang-0")):
+        read = read_snapshot(written(tmp_path, data), names=names)
+        assert [(gang.size, gang.least) for gang in read.instance.gangs[:1]] == [(2, rest)]
+        assert read.unread[f"pods of {shown} that run or are on nodes not listed: judged is the rest"] == 1
+
+
 def test_rays_decision_is_judged(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Ray 2.60 with STRICT_PACK on fake nodes of 4, 4, 8 and 8 GPUs placed the two groups of 4 on the nodes of 8."""
     data = schedgap.generate("gang-placement", "small-first").to_dict()
