@@ -67,7 +67,7 @@ def verify(
     Disagreement
         A heuristic beat a proven optimum, or the checker rejected a solution.
     """
-    from schedgap.benchmarks.judging.claims import claims_from
+    from schedgap.benchmarks.judging.judge import claims_from
     from schedgap.benchmarks.ledger.page import write_ledger
     from schedgap.benchmarks.ledger.verify import OUT
     from schedgap.benchmarks.ledger.verify import verify as run
@@ -143,7 +143,7 @@ def hunt(
     >>> hunt("rar-ddls/ff", limits={"jobs": 3, "evaluations": 100}).value  # doctest: +SKIP
     """
     from schedgap.benchmarks.hunt.run import hunt as run
-    from schedgap.benchmarks.judging.claims import claims_from
+    from schedgap.benchmarks.judging.judge import claims_from
 
     with claims_from(claims):
         return run(
@@ -275,7 +275,7 @@ def evaluate(
     from schedgap.benchmarks.evaluation.places import files_among
     from schedgap.benchmarks.evaluation.run import EACH
     from schedgap.benchmarks.evaluation.run import evaluate as run
-    from schedgap.benchmarks.judging.claims import claims_from
+    from schedgap.benchmarks.judging.judge import claims_from
     from schedgap.benchmarks.online.replay import estimates_of
     from schedgap.benchmarks.report.page import picture, render
     from schedgap.benchmarks.sweep.store import held

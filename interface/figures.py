@@ -146,7 +146,7 @@ def plot_pair(instance: InstanceLike, out: str | Path | None = None) -> Figure:
     InputError
         The instance has not two jobs that meet, or the file cannot be written.
     """
-    from schedgap.benchmarks.figures.pair import pair_curve
+    from schedgap.benchmarks.figures.gpu_sharing import pair_curve
     from schedgap.benchmarks.figures.style import save
     from schedgap.formulations.gpu_sharing.instance import GpuSharingInstance
     from schedgap.formulations.gpu_sharing.pair import pair_of

@@ -9,11 +9,9 @@ from pathlib import Path
 
 import numpy as np
 
-from schedgap.benchmarks.audit.gpu_sharing import BASE
 from schedgap.benchmarks.audit.load import load_of, steps
-from schedgap.benchmarks.audit.record import placed_on, rebuild, slot_of
 from schedgap.benchmarks.audit.result import Audit
-from schedgap.benchmarks.audit.sides import Sides
+from schedgap.benchmarks.audit.sides import BASE, Sides, placed_on, rebuild, slot_of
 from schedgap.benchmarks.importers.cells import NOT_ENDED
 from schedgap.benchmarks.importers.formats import TRACES
 from schedgap.benchmarks.importers.rows import Format, opened

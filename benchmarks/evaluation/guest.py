@@ -24,8 +24,7 @@ from collections.abc import Callable, Sequence
 from typing import IO, Any
 
 from schedgap.benchmarks.evaluation import nursery
-from schedgap.benchmarks.evaluation.landlock import restrict
-from schedgap.benchmarks.evaluation.seccomp import give_up_rights, refuse_calls
+from schedgap.benchmarks.evaluation.places import give_up_rights, refuse_calls, restrict
 from schedgap.benchmarks.instances import workload_of
 from schedgap.benchmarks.online.state import Session
 from schedgap.catalogue import run
@@ -96,8 +95,8 @@ def fence(folder: str, readable: Sequence[str]) -> None:
     """From here on no other process, no network, no file changed outside of `folder`, none read but there and these.
 
     An audit hook cannot be taken away again. It stops what Python does, not what machine code does, nor Python code
-    that works against the hook itself; that is for :func:`~schedgap.benchmarks.evaluation.landlock.restrict` and
-    :func:`~schedgap.benchmarks.evaluation.seccomp.refuse_calls`.
+    that works against the hook itself; that is for :func:`~schedgap.benchmarks.evaluation.places.restrict` and
+    :func:`~schedgap.benchmarks.evaluation.places.refuse_calls`.
     """
     home = os.path.realpath(folder)
     open_to_read = frozenset((home, os.path.realpath(os.devnull), *readable))

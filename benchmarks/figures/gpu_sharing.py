@@ -1,19 +1,21 @@
-"""GPUs over time: who runs where, and in which slots two jobs share a GPU."""
+"""GPUs over time: who runs where, and in which slots two jobs share a GPU; and the curve of a pair over its start."""
 
 from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
 
+import numpy as np
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch, Rectangle
 
-from schedgap.benchmarks.figures.palette import FAINT, INK, MARK
+from schedgap.benchmarks.figures.palette import FAINT, GRID, INK, MARK, PALETTE
 from schedgap.benchmarks.figures.style import hover, job_colour, new_figure, plain_axes, whole_numbers
 from schedgap.benchmarks.figures.timeline import EDGE, WIDTH, Timeline, row_height
 from schedgap.formulations.common.errors import InputError
 from schedgap.formulations.common.instance import Solution
 from schedgap.formulations.gpu_sharing.instance import GpuSharingInstance
+from schedgap.formulations.gpu_sharing.pair import Pair, best_start, completion_times, mean_completion
 from schedgap.formulations.gpu_sharing.schedule import simulate
 
 
@@ -105,4 +107,30 @@ def _stacked(instance: GpuSharingInstance, solution: Solution) -> Figure:
     axes.set_ylabel("GPUs held, one colour a job")
     axes.set_title("outside the model: GPUs of each job over time", loc="left", fontsize=9, color=INK)
     plain_axes(axes)
+    return figure
+
+
+# The curve of Theorem 1: the mean completion time of a job pair over the start of the second job.
+
+
+def pair_curve(pair: Pair) -> Figure:
+    """T_O, T_N and their mean over kappa in [0, a], with the best start marked; seconds."""
+    figure = new_figure(6.0, 3.6)
+    axes = figure.add_subplot()
+    moments = np.unique(np.append(np.linspace(0.0, pair.left, 200), pair.switch))
+    ends = np.array([completion_times(pair, float(k)) for k in moments])
+    for column, name, colour in ((0, "running job", PALETTE[0]), (1, "new job", PALETTE[1])):
+        axes.plot(moments, ends[:, column], color=colour, linewidth=1.2, label=f"completion of the {name}")
+    axes.plot(moments, ends.mean(axis=1), color=INK, linewidth=2.0, label="mean")
+    if 0 < pair.switch < pair.left:
+        axes.axvline(pair.switch, color=GRID, linewidth=1.0, zorder=0)
+    best = best_start(pair)
+    axes.plot([best.kappa], [best.mean], marker="o", color=MARK, linestyle="none", label="best: an end point")
+    axes.set_xlabel("start of the new job, kappa, in seconds")
+    axes.set_ylabel("seconds")
+    low = min(float(ends.min()), mean_completion(pair, best.kappa))
+    axes.set_ylim(bottom=max(0.0, low - 0.1 * (float(ends.max()) - low)))
+    axes.legend(frameon=False, fontsize=8, loc="lower center", bbox_to_anchor=(0.5, 1.0), ncol=2)
+    axes.grid(color=GRID, linewidth=0.6)
+    figure.tight_layout()
     return figure

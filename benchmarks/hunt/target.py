@@ -14,8 +14,7 @@ import numpy as np
 
 from schedgap.benchmarks.hunt.fields import LONGEST, MOST, Data, Limits, Space, fitted, observed, widened
 from schedgap.benchmarks.instances import workload_of
-from schedgap.benchmarks.judging.claims import claims_of
-from schedgap.benchmarks.judging.judge import evaluate
+from schedgap.benchmarks.judging.judge import claims_of, evaluate
 from schedgap.catalogue.agreement import Answer, agree, write_disagreement
 from schedgap.catalogue.method import Kind, Method, full_settings, one_line, own_method
 from schedgap.catalogue.problem import Problem, ProblemOf

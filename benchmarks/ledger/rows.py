@@ -8,8 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from schedgap.benchmarks.judging.judge import finite
-from schedgap.benchmarks.judging.verdicts import ledger_verdict
+from schedgap.benchmarks.judging.judge import finite, ledger_verdict
 from schedgap.benchmarks.records import plain
 from schedgap.benchmarks.text import fixed, nearest, table
 from schedgap.formulations.common.instance import Json

@@ -10,8 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from schedgap.benchmarks.instances import workload_of
-from schedgap.benchmarks.judging.claims import claims_of
-from schedgap.benchmarks.judging.judge import evaluate
+from schedgap.benchmarks.judging.judge import claims_of, evaluate
 from schedgap.benchmarks.ledger.rows import Ledger, LedgerRow, Tally
 from schedgap.benchmarks.records import plain
 from schedgap.benchmarks.sweep.progress import Progress, Sink

@@ -1,16 +1,16 @@
-"""The tables of a run as sheets, the same for text and for the report."""
+"""The tables of a run: as sheets, the same for text and for the report; and as text, 120 columns wide at most."""
 
 from __future__ import annotations
 
 import math
+import textwrap
 from collections.abc import Sequence
 from dataclasses import replace
 
 import pandas as pd
 
 from schedgap.benchmarks.anytime import PRIMAL_INTEGRAL
-from schedgap.benchmarks.judging.judge import evaluate
-from schedgap.benchmarks.judging.verdicts import FOLDER
+from schedgap.benchmarks.judging.judge import COUNTEREXAMPLES, evaluate
 from schedgap.benchmarks.library import worst_instances
 from schedgap.benchmarks.report.aggregate import (
     WITHIN,
@@ -23,13 +23,14 @@ from schedgap.benchmarks.report.aggregate import (
     mean_metrics,
     survivors,
 )
-from schedgap.benchmarks.report.analysis import Analysis
+from schedgap.benchmarks.report.analysis import Analysis, claimed_only, faults_in, instances
 from schedgap.benchmarks.report.sheet import Column, Marked, Sheet
 from schedgap.benchmarks.text import nearest, percent, seconds, significant, span
 from schedgap.catalogue.method import full_settings
 from schedgap.catalogue.problem import Problem
 from schedgap.catalogue.registry import find_method, parse_instance
 from schedgap.catalogue.run import run_method
+from schedgap.formulations.common.numbers import MINIMISE
 from schedgap.heuristics.common.guarantee import Case, Guarantee
 from schedgap.solvers.result import SolveOptions
 
@@ -254,7 +255,7 @@ def claim_sheets(runs: pd.DataFrame) -> list[Sheet]:
         grouped.setdefault((name, reason), []).append(who)
     notes = tuple(f"Not applicable: {name} to {', '.join(who)}: {why}." for (name, why), who in grouped.items())
     if any(row[-1].startswith("refuted") for row in rows):
-        notes = (f"Counterexamples of what the ledger refutes are in {FOLDER}/ beside the report.", *notes)
+        notes = (f"Counterexamples of what the ledger refutes are in {COUNTEREXAMPLES}/ beside the report.", *notes)
     text = (
         Column("claim", right=False, width=26),
         Column("source", right=False, page=True),
@@ -270,7 +271,7 @@ def claim_sheets(runs: pd.DataFrame) -> list[Sheet]:
 def _verdicts(claim: Claim) -> list[str]:
     """The verdict of these runs and that of the ledger, in their colours; nothing that is refuted is green."""
     ledger = claim.ledger
-    link = f"{FOLDER}/{claim.guarantee.id}.json" if ledger.counterexample is not None else ""
+    link = f"{COUNTEREXAMPLES}/{claim.guarantee.id}.json" if ledger.counterexample is not None else ""
     here = "refuted" if claim.refuted else "held" if claim.kind == "held" else ""
     beside = "refuted" if ledger.verdict == "refuted" else "held" if claim.kind == "held" else ""
     return [Marked(claim.verdict, here), Marked(ledger.words, beside, link)]
@@ -320,3 +321,77 @@ def metrics_sheet(runs: pd.DataFrame, problem: Problem) -> Sheet:
 def _of(common: pd.DataFrame, runs: pd.DataFrame) -> str:
     count = runs.one.nunique()
     return f"{common.one.nunique()} of {count} instance{'s' * (count > 1)}"
+
+
+# The tables of a run as text, 120 columns wide at most; without times they are the same on every run.
+
+
+TABLE = "table.txt"
+WIDTH = 120
+
+
+def run_text(analysis: Analysis, times: bool = True) -> str:
+    """Every table of a run.
+
+    Parameters
+    ----------
+    analysis : the run
+    times : with columns of seconds and of what follows from them
+    """
+    parts: list[str] = [f"{analysis.unfinished}; bench --resume goes on"] if analysis.unfinished else []
+    for suite, problem in analysis.sections:
+        plain = analysis.section(suite, problem)
+        parts.append(_title(suite, problem) + ("" if plain.empty else f"\n{_wrapped(counted(plain))}"))
+        sheets: list[Sheet] = []
+        if len(plain):
+            sheets += [*ratio_sheets(plain), *claim_sheets(plain), exact_sheet(plain, times)]
+        parts += [sheet.text() for sheet in sheets]
+    parts.append(_findings(analysis))
+    return "\n\n".join(part for part in parts if part) + "\n"
+
+
+def answer_text(analysis: Analysis, width: int = WIDTH) -> str:
+    """One small table, the answer, and what went wrong."""
+    unfinished = f"{analysis.unfinished}; bench --resume goes on" if analysis.unfinished else ""
+    found = [textwrap.fill(line, width, subsequent_indent="  ") for line in _findings(analysis).splitlines()]
+    parts = (unfinished, answer_sheet(analysis).text(width), "\n".join(found))
+    return "\n\n".join(part for part in parts if part) + "\n"
+
+
+def _title(suite: str, problem: Problem) -> str:
+    what = "smaller is better" if problem.sense == MINIMISE else "larger is better"
+    line = f"== {suite} == {problem.id}: {problem.title} ({what}; {problem.source})"
+    return _clipped(line, WIDTH)
+
+
+def counted(runs: pd.DataFrame) -> str:
+    """One line: how many instances of which groups, for how many the optimum is known, and how far it is proven."""
+    every = instances(runs)
+    proven, infeasible = int(every.optimum.notna().sum()), int(every.infeasible.sum())
+    text = ", ".join(f"{count} {name}" for name, count in every.groupby("batch", sort=False).size().items())
+    rest = len(every) - proven - infeasible
+    parts = [f"{proven} with an optimum"]
+    parts += [f"{infeasible} infeasible"] if infeasible else []
+    parts += [f"{rest} with a certified bound only"] if rest else []
+    line = f"{len(every)} instance{'s' * (len(every) > 1)} ({text}): {', '.join(parts)}"
+    claimed = claimed_only(every)
+    return f"{line}; {claimed} by one program's word" if claimed else line
+
+
+def _wrapped(text: str) -> str:
+    return "\n".join(textwrap.wrap(text, WIDTH, subsequent_indent="  "))
+
+
+def _clipped(text: str, width: int) -> str:
+    return text if len(text) <= width else text[: width - 3] + "..."
+
+
+def _findings(analysis: Analysis) -> str:
+    """Disagreements and failures, each on its line; their number even where there is none."""
+    lines = [faults_in(analysis).to_text()] if len(analysis.runs) else []
+    lines += [f"disagreements between methods, engines and checker: {len(analysis.disagreements)}"]
+    lines += [f"  {line}" for line in analysis.disagreements]
+    if analysis.failures:
+        lines.append(f"items that failed: {len(analysis.failures)}")
+        lines += [f"  {line}" for line in analysis.failures]
+    return "\n".join(lines)

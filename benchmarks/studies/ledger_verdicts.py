@@ -9,13 +9,13 @@ import json
 import sys
 from pathlib import Path
 
-from schedgap.benchmarks.judging.verdicts import FILE
+from schedgap.benchmarks.judging.judge import LEDGER_FILE
 from schedgap.formulations.common.files import write_text
 from schedgap.formulations.common.instance import Json, read_json
 
 
 def collect(folder: Path) -> dict[str, Json]:
-    """The verdicts of the ledger in `folder`, as :data:`FILE` holds them."""
+    """The verdicts of the ledger in `folder`, as :data:`LEDGER_FILE` holds them."""
     found = {}
     ledger = read_json(folder / "ledger.json")
     for row in ledger["guarantees"]:
@@ -31,4 +31,4 @@ def collect(folder: Path) -> dict[str, Json]:
 if __name__ == "__main__":
     content = collect(Path(sys.argv[1]))
     lines = ",\n".join(f"{json.dumps(name)}: {json.dumps(row)}" for name, row in content["verdicts"].items())
-    write_text(FILE, f'{{"seed": {content["seed"]}, "verdicts": {{\n{lines}\n}}}}\n')
+    write_text(LEDGER_FILE, f'{{"seed": {content["seed"]}, "verdicts": {{\n{lines}\n}}}}\n')

@@ -14,9 +14,8 @@ from typing import Any
 
 from schedgap.benchmarks.anytime import Recorder
 from schedgap.benchmarks.records import Record, failed, plain
-from schedgap.benchmarks.report.analysis import Analysis, analyse, instance_path
-from schedgap.benchmarks.report.faults import write_faulty
-from schedgap.benchmarks.report.table import TABLE, answer_text, run_text
+from schedgap.benchmarks.report.analysis import Analysis, analyse, instance_path, write_faulty
+from schedgap.benchmarks.report.sheets import TABLE, answer_text, run_text
 from schedgap.benchmarks.suites.plan import Item, check_names, check_numbers, plan
 from schedgap.benchmarks.sweep.cluster import check_cluster, own_folder
 from schedgap.benchmarks.sweep.progress import Progress, Sink

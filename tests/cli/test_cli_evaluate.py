@@ -160,13 +160,13 @@ KERNEL = ("writes_in_c", "patches_the_watch", "patches_the_fence")
 
 
 def landlocked() -> bool:
-    module = "from schedgap.benchmarks.evaluation.landlock import restrict"
+    module = "from schedgap.benchmarks.evaluation.places import restrict"
     tried = f"import sys; {module}; sys.exit(not restrict('/tmp', ['/']))"
     return subprocess.run([sys.executable, "-c", tried]).returncode == 0
 
 
 def kernel_refuses() -> bool:
-    tried = "import sys; from schedgap.benchmarks.evaluation.seccomp import refuse_calls; sys.exit(not refuse_calls())"
+    tried = "import sys; from schedgap.benchmarks.evaluation.places import refuse_calls; sys.exit(not refuse_calls())"
     return subprocess.run([sys.executable, "-c", tried]).returncode == 0
 
 

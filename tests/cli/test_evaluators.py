@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from support.command import Command
 
-from schedgap.benchmarks.evaluation import drawn, evaluators, frozen
+from schedgap.benchmarks.evaluation import drawn, frozen, package
 from schedgap.benchmarks.evaluation.drawn import drawn_instances, held_out_families
 from schedgap.benchmarks.evaluation.frozen import judge_of, stored
 from schedgap.benchmarks.instances import workload_of
@@ -38,7 +38,7 @@ class Result:
 
 def test_its_own_program_gets_a_score(command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     few = stored(find_problem("gpu-sharing"))[:5]
-    for module in (evaluators, frozen):
+    for module in (package, frozen):
         monkeypatch.setattr(module, "stored", lambda problem: few)
     monkeypatch.setitem(sys.modules, "openevolve", types.ModuleType("openevolve"))
     fake: Any = types.ModuleType("openevolve.evaluation_result")

@@ -8,12 +8,11 @@ import numpy as np
 import pytest
 
 from schedgap import audit
-from schedgap.benchmarks.audit.gpu_sharing import exclusive_instance, exclusive_record
 from schedgap.benchmarks.audit.load import load_of
 from schedgap.benchmarks.audit.page import audit_page
-from schedgap.benchmarks.audit.result import Audit
+from schedgap.benchmarks.audit.result import Audit, scores
 from schedgap.benchmarks.audit.run import detect
-from schedgap.benchmarks.audit.scores import scores
+from schedgap.benchmarks.audit.sides import exclusive_instance, exclusive_record
 from schedgap.benchmarks.importers.formats import SLURM
 from schedgap.benchmarks.importers.servers import TraceServer
 from schedgap.benchmarks.importers.traces import TraceJob, read_trace

@@ -4,8 +4,7 @@ import copy
 
 import pytest
 
-from schedgap.benchmarks.judging.judge import evaluate
-from schedgap.benchmarks.judging.verdicts import all_verdicts
+from schedgap.benchmarks.judging.judge import all_verdicts, evaluate
 from schedgap.benchmarks.ledger.verify import _Trials
 from schedgap.catalogue.registry import find_method, parse_instance
 from schedgap.heuristics.common.guarantee import Verdict

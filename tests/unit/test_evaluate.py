@@ -15,7 +15,7 @@ import pytest
 from support.toy import ToyInstance, generate, toy
 
 from schedgap.benchmarks.instances import make_instance, workload_of
-from schedgap.benchmarks.judging.verdicts import LedgerVerdict
+from schedgap.benchmarks.judging.judge import LedgerVerdict
 from schedgap.benchmarks.records import Record
 from schedgap.benchmarks.report.compare import compare, run_method
 from schedgap.benchmarks.suites.plan import plan

@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 from matplotlib.colors import to_rgb
 
-from schedgap.benchmarks.figures.g_vne import JOBS, LOAD, OVER, network
-from schedgap.benchmarks.figures.network_layout import layout
+from schedgap.benchmarks.figures.g_vne import JOBS, LOAD, OVER, layout, network
 from schedgap.benchmarks.figures.style import as_svg
 from schedgap.benchmarks.importers import import_instance
 from schedgap.benchmarks.instances import make_instance, workload_of

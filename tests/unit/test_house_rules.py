@@ -245,7 +245,6 @@ def test_a_room_keeps_its_budget(room: str) -> None:
 NAMED_OUTSIDE = {
     "benchmarks/audit/run.py": {"gpu_sharing"},  # a record is a schedule of it
     "benchmarks/audit/sides.py": {"gpu_sharing", "hadar"},
-    "benchmarks/figures/pair.py": {"gpu_sharing"},
     "benchmarks/importers/traces.py": {"gpu_sharing"},
     "benchmarks/instances/profiles/pollux_tasks.py": {"gpu_sharing"},
     "benchmarks/laboratory/measure.py": {"ddljs", "g_vne", "gpu_sharing", "hadar", "rar_ddls"},

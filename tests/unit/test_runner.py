@@ -21,7 +21,7 @@ from support.work import PATIENCE, wait_until
 
 from schedgap.benchmarks.records import Record
 from schedgap.benchmarks.report.run_page import write_report
-from schedgap.benchmarks.report.table import TABLE
+from schedgap.benchmarks.report.sheets import TABLE
 from schedgap.benchmarks.suites.plan import Item, check_names, plan
 from schedgap.benchmarks.suites.runner import Run, execute, run_suites
 from schedgap.benchmarks.sweep.pool import Pool

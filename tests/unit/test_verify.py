@@ -12,7 +12,7 @@ from support.toy import ToyInstance, toy
 
 from schedgap import api
 from schedgap.benchmarks.instances import workload_of
-from schedgap.benchmarks.judging.verdicts import LedgerVerdict
+from schedgap.benchmarks.judging.judge import LedgerVerdict
 from schedgap.benchmarks.ledger.page import write_ledger
 from schedgap.benchmarks.ledger.rows import Ledger
 from schedgap.benchmarks.ledger.verify import _Trials, instance_size, verify

@@ -15,8 +15,8 @@ from pathlib import Path
 
 import numpy as np
 
-from schedgap.benchmarks.evaluation.evaluators import new_evaluator
 from schedgap.benchmarks.evaluation.frozen import FrozenJudge
+from schedgap.benchmarks.evaluation.package import new_evaluator
 from schedgap.benchmarks.text import table
 
 
