@@ -9,13 +9,13 @@ greedily by payoff per worker beyond.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated, Literal
+from typing import Annotated, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from schedgap.formulations.common.compiled import njit_cached
+from schedgap.formulations.common.compiled import njit_cached, njit_part
 from schedgap.formulations.hadar.instance import HadarInstance
 from schedgap.formulations.hadar.tables import ProgressTables, tables
 from schedgap.heuristics.common.run import HeuristicRun
@@ -25,9 +25,6 @@ from schedgap.heuristics.hadar.simulate import (
     RestartDelay,
     State,
     always,
-    bottleneck,
-    cheapest,
-    cost_on_one,
     never,
     refuse_long_delay,
     run_of,
@@ -40,23 +37,34 @@ Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
 
 
+@njit_part
+def reprice(
+    price: Floats,
+    changed: Ints,
+    free: Ints,
+    capacity: Ints,
+    low: Floats,
+    high: Floats,
+) -> None:  # pragma: no cover - compiled
+    """The prices of :func:`prices` where `changed` (H, R) is not 0."""
+    machines, kinds = free.shape
+    for h in range(machines):
+        for r in range(kinds):
+            if changed[h, r] != 0 and low[r] > 0:
+                used = (capacity[h, r] - free[h, r]) / capacity[h, r]
+                price[h, r] = low[r] * (high[r] / low[r]) ** used
+
+
 @njit_cached
 def prices(free: Ints, capacity: Ints, low: Floats, high: Floats) -> Floats:  # pragma: no cover - compiled
     """(H, R) eq. (5): U_min (U_max / U_min)^(gamma / c); 0 where there is no device."""
-    machines, kinds = free.shape
-    price = np.zeros((machines, kinds))
-    for h in range(machines):
-        for r in range(kinds):
-            if capacity[h, r] > 0 and low[r] > 0:
-                used = (capacity[h, r] - free[h, r]) / capacity[h, r]
-                price[h, r] = low[r] * (high[r] / low[r]) ** used
+    price = np.zeros(free.shape)
+    reprice(price, capacity, free, capacity, low, high)
     return price
 
 
 @njit_cached
-def worth(
-    left: int, step: int, utility: Floats, slot: int, arrival: int, density: bool
-) -> float:  # pragma: no cover - compiled
+def worth(left: int, step: int, utility: Floats, slot: int, density: bool) -> float:  # pragma: no cover - compiled
     """The value of running this round at a rate that is then kept: U(f), or U(f) over the rounds needed.
 
     `utility` is a row of numbers, see ``Worth.row``.
@@ -77,179 +85,340 @@ def worth(
     return value / rounds if density else value
 
 
-@njit_cached
-def find_alloc(
+@njit_part
+def take_on_one(
     free: Ints,
     price: Floats,
+    usable: Bools,
     workers: int,
-    type_step: Ints,
-    left: int,
-    utility: Floats,
-    slot: int,
-    arrival: int,
-    density: bool,
-    communication: float,
-) -> tuple[float, Ints]:  # pragma: no cover - compiled
-    """FIND_ALLOC: the best payoff over bottleneck levels, on one machine or spread, and its devices (H, R)."""
-    machines, kinds = free.shape
-    best, chosen = 0.0, np.zeros((machines, kinds), dtype=np.int64)
-    found = False
-    for kind in range(kinds):  # every distinct rate is a level
-        level = type_step[kind]
-        if level <= 0:
-            continue
-        repeated = False
-        for earlier in range(kind):
-            if type_step[earlier] == level:
-                repeated = True
-        if repeated:
-            continue
-        usable = type_step >= level
-        # on one machine: the cheapest that holds the whole gang
-        packed, packed_cost = -1, np.inf
-        for machine in range(machines):
-            cost = cost_on_one(free, price, usable, workers, machine)
-            if cost < packed_cost:
-                packed, packed_cost = machine, cost
-        for attempt in range(0 if packed >= 0 else 1, 2):
-            machine = packed if attempt == 0 else -1
-            taken, cost = cheapest(free, price, usable, workers, machine)
-            if cost == np.inf:
+    machine: int,
+    taken: Ints,
+) -> float:  # pragma: no cover - compiled
+    """Put the cheapest usable free devices of a machine into `taken` (R,): their cost, inf where there are too few."""
+    kinds = free.shape[1]
+    need, cost = workers, 0.0
+    paid, last = -1.0, -1  # types are taken by (price, number)
+    taken[:] = 0
+    while need > 0:
+        best = -1
+        for r in range(kinds):
+            if not usable[r] or free[machine, r] == 0:
                 continue
-            if machine < 0:
-                spread = 0
-                for h in range(machines):
-                    if taken[h].sum() > 0:
-                        spread += 1
-                if spread > 1:
-                    cost += communication
-            value = worth(left, bottleneck(taken, type_step), utility, slot, arrival, density)
-            payoff = value - cost
-            if value > 0 and payoff > 0 and (not found or payoff > best + 1e-15 * abs(best)):
-                best, chosen, found = payoff, taken, True
-    return (best if found else -np.inf), chosen
+            later = price[machine, r] > paid or (price[machine, r] == paid and r > last)
+            if later and (best < 0 or price[machine, r] < price[machine, best]):
+                best = r
+        if best < 0:
+            return np.inf
+        taken[best] = min(need, free[machine, best])
+        need -= taken[best]
+        cost += taken[best] * price[machine, best]
+        paid, last = price[machine, best], best
+    return cost
+
+
+class Terms(NamedTuple):
+    """The jobs as arrays, and their gangs: as many workers, and types in the same order of speed.
+
+    A gang's jobs are offered the same devices at the same cost.
+    """
+
+    capacity: Ints  # (H, R)
+    type_steps: Ints  # (J, R)
+    utilities: Floats  # (J, 9) in closed form, see ``Worth.row``
+    density: bool
+    communication: float
+    gang: Ints  # (J,)
+    workers: Ints  # (G,)
+    # (G, R) the set of types that are no slower than this one: a level; -1 where there is none, or an earlier one is it
+    level: Ints
+    usable: Bools  # (sets, R)
+
+    @classmethod
+    def of(cls, data: ProgressTables, density: bool, communication: float) -> Terms:
+        """Those of an instance's tables."""
+        steps = np.array([job.type_step for job in data.jobs], dtype=np.int64)
+        shapes: dict[tuple[int, tuple[int, ...]], int] = {}
+        sets: dict[tuple[bool, ...], int] = {}
+        gang = np.zeros(len(steps), dtype=np.int64)
+        for j, own in enumerate(steps.tolist()):
+            levels = [-1] * len(own)
+            for r, step in enumerate(own):
+                if step > 0 and step not in own[:r]:
+                    levels[r] = sets.setdefault(tuple(other >= step for other in own), len(sets))
+            gang[j] = shapes.setdefault((data.jobs[j].workers, tuple(levels)), len(shapes))
+        return cls(
+            data.machine_capacity,
+            steps,
+            np.array([job.worth.row() for job in data.jobs]),
+            density,
+            communication,
+            gang,
+            np.array([workers for workers, _ in shapes], dtype=np.int64),
+            np.array([levels for _, levels in shapes], dtype=np.int64),
+            np.array(list(sets), dtype=np.bool_).reshape(len(sets), steps.shape[1]),
+        )
+
+
+DEPTHS = 64
+"""Orders of pools are kept for so many jobs taken in a round: the next round's are often the same."""
+ROUND = 2**20
+"""More sets of prices than a round has."""
+
+
+class Offers(NamedTuple):
+    """What each gang can get at one set of prices, worked out when it is asked for; two offers a level."""
+
+    made: Ints  # (G,) for which set of prices
+    cost: Floats  # (G, 2 R) on the cheapest machine that holds the gang, and spread; inf where there are too few
+    grid: Ints  # (G, 2 R, H, R)
+    uses: Bools  # (G, 2 R, R) the types in it
+    sorted: Ints  # (sets,) for which set of prices
+    order: Ints  # (DEPTHS, sets, H R) the pools of a set of types, the cheapest first
+    ties: Bools  # (DEPTHS, sets, H R) whether a pool is as cheap as the next one
+
+    @classmethod
+    def none(cls, terms: Terms) -> Offers:
+        """Nothing worked out yet."""
+        gangs, (machines, kinds) = len(terms.workers), terms.capacity.shape
+        return cls(
+            np.full(gangs, -1),
+            np.full((gangs, 2 * kinds), np.inf),
+            np.zeros((gangs, 2 * kinds, machines, kinds), dtype=np.int64),
+            np.zeros((gangs, 2 * kinds, kinds), dtype=np.bool_),
+            np.full(len(terms.usable), -1),
+            np.zeros((DEPTHS, len(terms.usable), machines * kinds), dtype=np.int64),
+            np.zeros((DEPTHS, len(terms.usable), machines * kinds), dtype=np.bool_),
+        )
+
+
+@njit_part
+def pools(
+    free: Ints,
+    price: Floats,
+    usable: Bools,
+    order: Ints,
+    ties: Bools,
+) -> None:  # pragma: no cover - compiled
+    """Sort the pools (machine, type) by price; those that are of no use are last.
+
+    Where the order that is there already has the same pools rising and tied, sorting would come to it again.
+    """
+    machines, kinds = free.shape
+    last = machines * kinds - 1
+    value = np.empty(last + 1)
+    for i in range(last + 1):
+        h, r = i // kinds, i % kinds
+        value[i] = price[h, r] if usable[r] and free[h, r] > 0 else np.inf
+    kept = 0
+    while kept < last:
+        one, other = value[order[kept]], value[order[kept + 1]]
+        if not (one == other if ties[kept] else one < other):
+            break
+        kept += 1
+    if kept < last:
+        order[:] = np.argsort(value)
+        for i in range(last):
+            ties[i] = value[order[i]] == value[order[i + 1]]
+
+
+@njit_part
+def take_spread(
+    free: Ints,
+    price: Floats,
+    usable: Bools,
+    workers: int,
+    order: Ints,
+    communication: float,
+    taken: Ints,
+) -> float:  # pragma: no cover - compiled
+    """Put the cheapest usable free devices of all machines into `taken`: their cost, inf where there are too few."""
+    kinds = free.shape[1]
+    need, cost, spread = workers, 0.0, 0
+    taken[:] = 0
+    for i in order:
+        h, r = i // kinds, i % kinds
+        if need == 0 or not usable[r] or free[h, r] == 0:
+            break
+        spread += taken[h].sum() == 0
+        taken[h, r] = min(need, free[h, r])
+        need -= taken[h, r]
+        cost += taken[h, r] * price[h, r]
+    return np.inf if need > 0 else cost + (communication if spread > 1 else 0.0)
+
+
+@njit_part
+def offer(
+    terms: Terms, offers: Offers, gang: int, now: int, free: Ints, price: Floats
+) -> None:  # pragma: no cover - compiled
+    """FIND_ALLOC's allocations: at every bottleneck level on the cheapest machine, and spread over all."""
+    machines, kinds = free.shape
+    workers, depth = terms.workers[gang], now % DEPTHS
+    offers.made[gang] = now
+    row = np.empty(kinds, dtype=np.int64)
+    for kind in range(kinds):
+        level = terms.level[gang, kind]
+        if level < 0:
+            continue
+        usable = terms.usable[level]
+        packed, least = -1, np.inf
+        for machine in range(machines):
+            cost = take_on_one(free, price, usable, workers, machine, row)
+            if cost < least:
+                packed, least = machine, cost
+        grid = offers.grid[gang, 2 * kind]
+        if packed >= 0:
+            grid[:] = 0
+            take_on_one(free, price, usable, workers, packed, grid[packed])
+        offers.cost[gang, 2 * kind] = least
+        if offers.sorted[level] != now:
+            offers.sorted[level] = now
+            pools(free, price, usable, offers.order[depth, level], offers.ties[depth, level])
+        offers.cost[gang, 2 * kind + 1] = take_spread(
+            free,
+            price,
+            usable,
+            workers,
+            offers.order[depth, level],
+            terms.communication,
+            offers.grid[gang, 2 * kind + 1],
+        )
+        for way in range(2 * kind, 2 * kind + 2):
+            for r in range(kinds):
+                offers.uses[gang, way, r] = offers.grid[gang, way, :, r].any()
+
+
+@njit_part
+def best_offer(
+    terms: Terms, offers: Offers, j: int, left: int, slot: int
+) -> tuple[float, int]:  # pragma: no cover - compiled
+    """The best payoff of a job over its gang's offers, and which it is; -inf where none pays."""
+    gang, best, chosen = terms.gang[j], 0.0, -1
+    for way in range(offers.cost.shape[1]):
+        cost = offers.cost[gang, way]
+        if cost == np.inf:
+            continue
+        slowest = 0
+        for r in range(offers.uses.shape[2]):
+            step = terms.type_steps[j, r]
+            if offers.uses[gang, way, r] and (slowest == 0 or step < slowest):
+                slowest = step
+        value = worth(left, slowest, terms.utilities[j], slot, terms.density)
+        payoff = value - cost
+        if value > 0 and payoff > 0 and (chosen < 0 or payoff > best + 1e-15 * abs(best)):
+            best, chosen = payoff, way
+    return (best if chosen >= 0 else -np.inf), chosen
+
+
+@njit_cached
+def payoffs(
+    jobs: Ints,
+    free: Ints,
+    low: Floats,
+    high: Floats,
+    terms: Terms,
+    offers: Offers,
+    now: int,
+    left: Ints,
+    slot: int,
+) -> tuple[Floats, Ints]:  # pragma: no cover - compiled
+    """FIND_ALLOC for each job with these free devices: its best payoff, -inf where nothing pays, and its devices."""
+    price = prices(free, terms.capacity, low, high)
+    found = np.empty(len(jobs))
+    grids = np.zeros((len(jobs), *free.shape), dtype=np.int64)
+    for i, j in enumerate(jobs):
+        if offers.made[terms.gang[j]] != now:
+            offer(terms, offers, terms.gang[j], now, free, price)
+        found[i], way = best_offer(terms, offers, j, left[j], slot)
+        if way >= 0:
+            grids[i] = offers.grid[terms.gang[j], way]
+    return found, grids
 
 
 @njit_cached
 def greedy(
     jobs: Ints,
     free: Ints,
-    capacity: Ints,
     low: Floats,
     high: Floats,
-    workers: Ints,
-    type_steps: Ints,
+    terms: Terms,
+    offers: Offers,
+    now: int,
     left: Ints,
-    utilities: Floats,
     slot: int,
-    arrivals: Ints,
-    density: bool,
-    communication: float,
 ) -> tuple[Ints, Ints]:  # pragma: no cover - compiled
     """Take the job of the largest payoff per worker, again and again; (jobs taken, their devices).
 
     Prices only rise and devices only go while jobs are taken, so payoffs only fall: a payoff computed earlier is
     an upper bound, and only the job that looks best is computed again.
     """
-    count = len(jobs)
-    machines, kinds = free.shape
-    taken_jobs = np.empty(count, dtype=np.int64)
-    grids = np.zeros((count, machines, kinds), dtype=np.int64)
-    taken = 0
-    score = np.full(count, -np.inf)
-    age = np.zeros(count, dtype=np.int64)
-    held = np.zeros((count, machines, kinds), dtype=np.int64)
-    price = prices(free, capacity, low, high)
-    for i in range(count):
-        j = jobs[i]
-        payoff, held[i] = find_alloc(
-            free, price, workers[j], type_steps[j], left[j], utilities[j], slot, arrivals[j], density, communication
-        )
-        score[i] = payoff / workers[j]
+    taken, most = 0, min(len(jobs), free.sum())
+    taken_jobs = np.empty(most, dtype=np.int64)
+    grids = np.empty((most, *free.shape), dtype=np.int64)
+    score = np.full(len(jobs), -np.inf)
+    age = np.zeros(len(jobs), dtype=np.int64)
+    way = np.zeros(len(jobs), dtype=np.int64)
+    price = prices(free, terms.capacity, low, high)
+    looked, i = 0, 0
     while True:
-        i = int(np.argmax(score))
-        if score[i] == -np.inf:
-            break
-        j = jobs[i]
-        if age[i] == taken:
-            free -= held[i]
-            grids[taken] = held[i]
-            taken_jobs[taken] = j
+        if looked == len(jobs):
+            i = int(np.argmax(score))
+            if score[i] == -np.inf:
+                break
+        else:
+            i, looked = looked, looked + 1
+        gang = terms.gang[jobs[i]]
+        if age[i] == taken and score[i] > -np.inf:
+            grids[taken] = offers.grid[gang, way[i]]
+            taken_jobs[taken] = jobs[i]
+            free -= grids[taken]
             taken += 1
             score[i] = -np.inf
-            price = prices(free, capacity, low, high)
+            reprice(price, offers.grid[gang, way[i]], free, terms.capacity, low, high)
             continue
-        payoff, held[i] = find_alloc(
-            free, price, workers[j], type_steps[j], left[j], utilities[j], slot, arrivals[j], density, communication
-        )
-        score[i] = payoff / workers[j]
+        if offers.made[gang] != now + taken:
+            offer(terms, offers, gang, now + taken, free, price)
+        payoff, way[i] = best_offer(terms, offers, jobs[i], left[jobs[i]], slot)
+        score[i] = payoff / terms.workers[gang]
         age[i] = taken
     return taken_jobs[:taken], grids[:taken]
 
 
+@njit_cached
+def price_ends(jobs: Ints, terms: Terms, left: Ints, slot: int) -> tuple[Floats, Floats]:  # pragma: no cover - compiled
+    """(R,) U_min and U_max of eqs. (6) and (7) over the values of one round: T = 1, so U_min = u / (4 C)."""
+    kinds = terms.type_steps.shape[1]
+    low, high = np.zeros(kinds), np.zeros(kinds)
+    for j in jobs:
+        value = worth(left[j], terms.type_steps[j].max(), terms.utilities[j], slot, terms.density)
+        for r in range(kinds):
+            if value > 0 and terms.type_steps[j, r] > 0:
+                low[r] = value if low[r] == 0 else min(low[r], value)
+                high[r] = max(high[r], value)
+    return low / (4.0 * terms.capacity.sum()), high
+
+
 @dataclass
 class Market:
-    """The jobs as arrays, and the prices' ends in a round."""
+    """The terms of an instance, and what the present prices are."""
 
     data: ProgressTables
-    # workers, arrivals: (J,)
-    workers: Ints
-    arrivals: Ints
-    type_steps: Ints  # (J, R)
-    utilities: Floats  # (J, 9) in closed form, see ``Worth.row``
-    density: bool
-    communication: float
+    terms: Terms
+    offers: Offers
+    rounds: int = 0  # so far
     recursions: int = 0  # states of all recursions so far
 
     @classmethod
     def of(cls, data: ProgressTables, density: bool, communication: float) -> Market:
         """The market of an instance's tables."""
-        return cls(
-            data,
-            np.array([job.workers for job in data.jobs], dtype=np.int64),
-            np.array([job.arrival for job in data.jobs], dtype=np.int64),
-            np.array([job.type_step for job in data.jobs], dtype=np.int64),
-            np.array([job.worth.row() for job in data.jobs]),
-            density,
-            communication,
-        )
-
-    def ends(self, jobs: Ints, left: Ints, slot: int) -> tuple[Floats, Floats]:
-        """(R,) U_min and U_max of eqs. (6) and (7) over the values of one round: T = 1, so U_min = u / (4 C)."""
-        kinds = len(self.data.types)
-        fastest = self.type_steps[jobs].max(axis=1)
-        values = np.array(
-            [
-                worth(int(left[j]), int(step), self.utilities[j], slot, int(self.arrivals[j]), self.density)
-                for j, step in zip(jobs, fastest, strict=True)
-            ]
-        )
-        low, high = np.zeros(kinds), np.zeros(kinds)
-        for r in range(kinds):
-            own = values[(self.type_steps[jobs, r] > 0) & (values > 0)]
-            if len(own):
-                low[r] = own.min() / (4.0 * float(self.data.capacity.sum()))
-                high[r] = own.max()
-        return low, high
+        terms = Terms.of(data, density, communication)
+        return cls(data, terms, Offers.none(terms))
 
     def take(self, jobs: Ints, free: Ints, left: Ints, slot: int) -> dict[int, Ints]:
         """The greedy choice among `jobs` with these free devices."""
-        low, high = self.ends(jobs, left, slot)
-        taken, grids = greedy(
-            jobs,
-            free.copy(),
-            self.data.machine_capacity,
-            low,
-            high,
-            self.workers,
-            self.type_steps,
-            left,
-            self.utilities,
-            slot,
-            self.arrivals,
-            self.density,
-            self.communication,
-        )
+        low, high = price_ends(jobs, self.terms, left, slot)
+        self.rounds += 1
+        given = (self.terms, self.offers, ROUND * self.rounds)
+        taken, grids = greedy(jobs, free.copy(), low, high, *given, left, slot)
         return {int(j): grids[i] for i, j in enumerate(taken)}
 
 
@@ -261,8 +430,10 @@ class Recursion:
         self.jobs = jobs
         self.left = left
         self.slot = slot
-        self.low, self.high = market.ends(jobs, left, slot)
+        self.low, self.high = price_ends(jobs, market.terms, left, slot)
         self.memo: dict[tuple[int, bytes], tuple[float, tuple[tuple[int, Ints], ...]]] = {}
+        self.found: dict[bytes, tuple[Floats, Ints]] = {}
+        market.rounds += 1
 
     def best(self, index: int, free: Ints) -> tuple[float, tuple[tuple[int, Ints], ...]]:
         """The largest sum of payoffs of the jobs from `index` on, and who takes what."""
@@ -271,25 +442,21 @@ class Recursion:
         key = (index, free.tobytes())
         if key not in self.memo:
             without = self.best(index + 1, free)
-            market, j = self.market, int(self.jobs[index])
-            payoff, grid = find_alloc(
-                free,
-                prices(free, market.data.machine_capacity, self.low, self.high),
-                int(market.workers[j]),
-                market.type_steps[j],
-                int(self.left[j]),
-                market.utilities[j],
-                self.slot,
-                int(market.arrivals[j]),
-                market.density,
-                market.communication,
-            )
+            own, grids = self.payoffs(free, key[1])
             self.memo[key] = without
-            if payoff > 0:
-                rest, chosen = self.best(index + 1, free - grid)
-                if payoff + rest > without[0]:
-                    self.memo[key] = payoff + rest, ((j, grid), *chosen)
+            if own[index] > 0:
+                rest, chosen = self.best(index + 1, free - grids[index])
+                if own[index] + rest > without[0]:
+                    self.memo[key] = float(own[index] + rest), ((int(self.jobs[index]), grids[index]), *chosen)
         return self.memo[key]
+
+    def payoffs(self, free: Ints, key: bytes) -> tuple[Floats, Ints]:
+        """FIND_ALLOC's answers for all jobs with these free devices."""
+        if key not in self.found:
+            given = (self.low, self.high, self.market.terms, self.market.offers)
+            now = ROUND * self.market.rounds + len(self.found)
+            self.found[key] = payoffs(self.jobs, free, *given, now, self.left, self.slot)
+        return self.found[key]
 
 
 def hadar_rounds(

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from schedgap.formulations.common.compiled import njit_cached, njit_part
+from schedgap.formulations.common.compiled import njit_cached
 from schedgap.formulations.common.errors import InputError
 from schedgap.formulations.common.instance import Solution
 from schedgap.formulations.hadar.instance import HadarInstance
@@ -71,55 +71,6 @@ def take_any(free: Ints, usable: Bools, workers: int) -> Ints:  # pragma: no cov
     if need > 0:
         taken[:] = 0
     return taken
-
-
-@njit_part
-def cheapest(
-    free: Ints, price: Floats, usable: Bools, workers: int, machine: int
-) -> tuple[Ints, float]:  # pragma: no cover - compiled
-    """(H, R) the cheapest usable free devices and their cost, on one machine (or on all: -1); cost inf if too few."""
-    machines, kinds = free.shape
-    taken = np.zeros((machines, kinds), dtype=np.int64)
-    first, last = (0, machines) if machine < 0 else (machine, machine + 1)
-    pools = (last - first) * kinds
-    value = np.empty(pools)
-    for i in range(pools):
-        h, r = first + i // kinds, i % kinds
-        value[i] = price[h, r] if usable[r] and free[h, r] > 0 else np.inf
-    need, cost = workers, 0.0
-    for i in np.argsort(value):
-        if need == 0 or value[i] == np.inf:
-            break
-        h, r = first + i // kinds, i % kinds
-        taken[h, r] = min(need, free[h, r])
-        need -= taken[h, r]
-        cost += taken[h, r] * value[i]
-    return taken, cost if need == 0 else np.inf
-
-
-@njit_part
-def cost_on_one(
-    free: Ints, price: Floats, usable: Bools, workers: int, machine: int
-) -> float:  # pragma: no cover - compiled
-    """The cost of the cheapest usable free devices of one machine; inf where there are too few. Allocates nothing."""
-    kinds = free.shape[1]
-    need, cost = workers, 0.0
-    paid, last = -1.0, -1  # types are taken by (price, number)
-    while need > 0:
-        best = -1
-        for r in range(kinds):
-            if not usable[r] or free[machine, r] == 0:
-                continue
-            later = price[machine, r] > paid or (price[machine, r] == paid and r > last)
-            if later and (best < 0 or price[machine, r] < price[machine, best]):
-                best = r
-        if best < 0:
-            return np.inf
-        taken = min(need, free[machine, best])
-        need -= taken
-        cost += taken * price[machine, best]
-        paid, last = price[machine, best], best
-    return cost
 
 
 @njit_cached

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from oracles.hadar_greedy import Plain
 from support.checks import hadar as check
 from support.checks import hadar_forked as check_forked
 from support.work import PASSED, Looks
@@ -257,30 +258,17 @@ def test_recursion_beats_greedy_and_enumeration_agrees() -> None:
         jobs = np.arange(6)
         recursion = Recursion(market, jobs, left, 1)
         value, _ = recursion.best(0, data.machine_capacity.copy())
-        plain = max(_taken_in_order(market, recursion, subset, left) for subset in range(64))
+        round_ = Plain(market, jobs, left, 1)
+        plain = max(_taken_in_order(round_, subset) for subset in range(64))
         assert value == pytest.approx(plain, rel=1e-12)
 
 
-def _taken_in_order(market: Market, recursion: Recursion, subset: int, left: np.ndarray) -> float:
-    from schedgap.heuristics.hadar.rounds import find_alloc, prices
-
-    free = market.data.machine_capacity.copy()
+def _taken_in_order(round_: Plain, subset: int) -> float:
+    free = round_.market.data.machine_capacity.copy()
     total = 0.0
     for j in range(6):
         if subset >> j & 1:
-            price = prices(free, market.data.machine_capacity, recursion.low, recursion.high)
-            payoff, grid = find_alloc(
-                free,
-                price,
-                int(market.workers[j]),
-                market.type_steps[j],
-                int(left[j]),
-                market.utilities[j],
-                1,
-                1,
-                True,
-                0.0,
-            )
+            payoff, grid = round_.payoff(j, free)
             if payoff <= 0:
                 return -1.0
             total += payoff
