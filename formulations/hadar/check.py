@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping
+from decimal import Context, Decimal, Inexact
 from fractions import Fraction
 from itertools import pairwise
 
@@ -13,7 +14,7 @@ from schedgap.formulations.common.solution import known_only
 from schedgap.formulations.hadar.instance import ForkedSolution, HadarInstance, HadarSolution, Job, Machine, runs_of
 
 Pool = tuple[str, str]
-"""A machine and a device type."""
+"""A machine and a device type; a job and a machine."""
 Held = dict[str, list[tuple[int, int, dict[Pool, int]]]]
 """By job its runs: first slot, last slot, devices."""
 
@@ -194,6 +195,9 @@ def _held(instance: HadarInstance, solution: HadarSolution) -> Held:
 
 # The independent checker of HadarE's forked schedules, in exact rationals.
 
+_SUMS = Context(prec=400, traps=[Inexact])
+"""Floats below 10^18, the smallest 5e-324, add up in so many digits."""
+
 
 def check_forked(instance: HadarInstance, solution: ForkedSolution) -> CheckReport:
     """Check a forked schedule.
@@ -207,52 +211,66 @@ def check_forked(instance: HadarInstance, solution: ForkedSolution) -> CheckRepo
     jobs = {job.id: job for job in instance.jobs}
     machines = {machine.id: machine for machine in instance.machines}
     violations: list[Violation] = []
-    steps: dict[str, Fraction] = dict.fromkeys(jobs, Fraction(0))
-    last: dict[str, int] = {}
-    busy = Fraction(0)
     length = exact(instance.slot_length)
-    speeds: dict[tuple[str, str], Fraction] = {}
+    # by job and node
+    steps: dict[Pool, Decimal] = {}
+    too_many: dict[Pool, Decimal] = defaultdict(Decimal)
+    possible: dict[Pool, Fraction] = {}  # in a slot
+    surely: dict[Pool, float] = {}  # up to here it is within the tolerance
+    last: dict[str, int] = {}
     for slot, nodes in solution.rounds.items():
         known_only(nodes, machines, f"rounds.{slot}", "machine")
         if not 1 <= slot <= instance.horizon:
             violations.append(Violation("horizon", f"slot {slot} is outside 1..{instance.horizon}"))
         for node, entry in nodes.items():
             known_only((entry.job,), jobs, f"rounds.{slot}.{node}.job")
-            job, done = jobs[entry.job], exact(entry.steps)
+            job = jobs[entry.job]
+            pair = job.id, node
+            done = Decimal(repr(entry.steps))
             if slot < job.arrival:
-                violations.append(
-                    Violation("arrival", f"job {job.id}: runs in slot {slot}, arrives in slot {job.arrival}")
-                )
-            if (job.id, node) not in speeds:
-                speeds[job.id, node] = _speed(job, machines[node])
-            speed = speeds[job.id, node]
-            if done > speed * length * (1 + CHECK_TOLERANCE):
+                text = f"job {job.id}: runs in slot {slot}, arrives in slot {job.arrival}"
+                violations.append(Violation("arrival", text))
+            if pair not in steps:
+                steps[pair] = Decimal()
+                most = _speed(job, machines[node]) * length
+                possible[pair] = most
+                surely[pair] = float(most * (1 + CHECK_TOLERANCE / 2))
+            most = possible[pair]
+            over = entry.steps > surely[pair]
+            if over and Fraction(done) > most * (1 + CHECK_TOLERANCE):
                 violations.append(
                     Violation(
                         "speed",
-                        f"node {node}, slot {slot}: {float(done):g} steps of job {job.id}, at most "
-                        f"{float(speed * length):g} are possible",
-                        float(done - speed * length),
+                        f"node {node}, slot {slot}: "
+                        f"{float(done):g} steps of job {job.id}, at most "
+                        f"{float(most):g} are possible",
+                        float(Fraction(done) - most),
                     )
                 )
-            else:
-                busy += done / (speed * length)
-            steps[job.id] += done
+                too_many[pair] = _SUMS.add(too_many[pair], done)
+            steps[pair] = _SUMS.add(steps[pair], done)
             last[job.id] = max(slot, last.get(job.id, slot))
+    busy = Fraction(0)
+    made_of: dict[str, Fraction] = dict.fromkeys(jobs, Fraction(0))
+    for pair, made in steps.items():
+        made_of[pair[0]] += Fraction(made)
+        if possible[pair]:
+            made = _SUMS.subtract(made, too_many[pair])
+            busy += Fraction(made) / possible[pair]
     total = Fraction(0)
     completion: dict[str, int | None] = {}
     for job in instance.jobs:
-        if steps[job.id] > job.work * (1 + CHECK_TOLERANCE):
+        if made_of[job.id] > job.work * (1 + CHECK_TOLERANCE):
             violations.append(
-                Violation("steps", f"job {job.id}: {float(steps[job.id]):g} steps, its work is {job.work}")
+                Violation("steps", f"job {job.id}: {float(made_of[job.id]):g} steps, its work is {job.work}")
             )
-        finished = steps[job.id] >= job.work * (1 - CHECK_TOLERANCE)
+        finished = made_of[job.id] >= job.work * (1 - CHECK_TOLERANCE)
         completion[job.id] = last[job.id] if finished else None
         if finished:
             total += utility_of(instance, job, last[job.id])
         elif instance.all_jobs_must_finish:
             violations.append(
-                Violation("completion", f"job {job.id}: {float(steps[job.id]):g} of {job.work} steps done")
+                Violation("completion", f"job {job.id}: {float(made_of[job.id]):g} of {job.work} steps done")
             )
     rounds = max(solution.rounds, default=0)
     return CheckReport(tuple(violations), total, {"completion": completion, "busy": float(busy), "rounds": rounds})

@@ -84,8 +84,8 @@ def fork(
     nodes = speed.shape[1]
     entries = 0
     before: dict[int, int] = {}
+    waiting = np.flatnonzero(speed.any(axis=1) & (work > 0)).tolist()  # not done, by number
     for slot in range(1, horizon + 1):
-        waiting = [j for j in range(len(work)) if remaining[j] > DONE * work[j] and speed[j].any()]
         if not waiting:
             break
         if short_of_time(deadline, entries):
@@ -119,6 +119,7 @@ def fork(
             if remaining[j] <= DONE * work[j]:
                 remaining[j] = 0.0
                 result.finish[j] = slot
+                waiting.remove(j)
         entries += max(1, len(running))
         before = {h: j for h, (j, _) in running.items()}
         result.rounds[slot] = running
