@@ -17,65 +17,77 @@ import importlib
 
 TYPE_CHECKING = False  # typing is slow to import, and Ctrl-C has no line yet
 if TYPE_CHECKING:
-    from schedgap.api import (
-        audit,
-        bench,
-        certify,
-        check,
-        check_scheduler,
-        compare,
-        evaluate,
-        evaluate_frozen,
+    from schedgap.benchmarks.audit.run import audit
+    from schedgap.benchmarks.evaluation.checks import check_scheduler, parametrize_with_checks
+    from schedgap.benchmarks.evaluation.frozen import evaluate_frozen
+    from schedgap.benchmarks.evaluation.package import new_package
+    from schedgap.benchmarks.evaluation.run import evaluate
+    from schedgap.benchmarks.hunt.family.run import hunt_family
+    from schedgap.benchmarks.hunt.run import hunt
+    from schedgap.benchmarks.laboratory.running import reproduce
+    from schedgap.benchmarks.ledger.verify import verify
+    from schedgap.benchmarks.snapshots.judge import judge
+    from schedgap.benchmarks.suites.runner import bench
+    from schedgap.certifying import certify
+    from schedgap.checking import check
+    from schedgap.figures import plot, plot_pair, plot_ratios
+    from schedgap.formulations.common.check import CheckReport, Violation
+    from schedgap.formulations.common.errors import Disagreement, EngineMissing, InputError, ModelRefused, SchedgapError
+    from schedgap.formulations.common.instance import Instance
+    from schedgap.instances import (
         export,
         from_networkx,
         generate,
-        hunt,
-        hunt_family,
         import_trace,
         instance,
-        judge,
-        listing,
         load,
         make_env,
         methods,
         model,
-        new_package,
-        parametrize_with_checks,
         parse,
-        plot,
-        plot_pair,
-        plot_ratios,
         problems,
-        report,
-        reproduce,
-        run,
         schema,
-        solve,
         to_networkx,
-        verify,
     )
-    from schedgap.formulations.common.check import CheckReport, Violation
-    from schedgap.formulations.common.errors import Disagreement, EngineMissing, InputError, ModelRefused, SchedgapError
-    from schedgap.formulations.common.instance import Instance
     from schedgap.library import library_faults, library_records, library_site, library_solve, library_submit
+    from schedgap.listing import listing
     from schedgap.solvers.model import Model
     from schedgap.solvers.result import Result, Status, Termination
+    from schedgap.solving import compare, solve
+    from schedgap.suites import report, run
 
 _HOME = {
-    **dict.fromkeys(("CheckReport", "Violation"), "schedgap.formulations.common.check"),
-    **dict.fromkeys(
-        ("Disagreement", "EngineMissing", "InputError", "ModelRefused", "SchedgapError"),
-        "schedgap.formulations.common.errors",
-    ),
-    "Instance": "schedgap.formulations.common.instance",
-    # Apart from the API: a judged scheduler may call that, and may not load the library, which knows the optima.
-    **dict.fromkeys(
-        ("library_faults", "library_records", "library_site", "library_solve", "library_submit"), "schedgap.library"
-    ),
-    "Model": "schedgap.solvers.model",
-    **dict.fromkeys(("Result", "Status", "Termination"), "schedgap.solvers.result"),
+    name: module
+    for module, names in {
+        "schedgap.benchmarks.audit.run": "audit",
+        "schedgap.benchmarks.evaluation.checks": "check_scheduler parametrize_with_checks",
+        "schedgap.benchmarks.evaluation.frozen": "evaluate_frozen",
+        "schedgap.benchmarks.evaluation.package": "new_package",
+        "schedgap.benchmarks.evaluation.run": "evaluate",
+        "schedgap.benchmarks.hunt.family.run": "hunt_family",
+        "schedgap.benchmarks.hunt.run": "hunt",
+        "schedgap.benchmarks.laboratory.running": "reproduce",
+        "schedgap.benchmarks.ledger.verify": "verify",
+        "schedgap.benchmarks.snapshots.judge": "judge",
+        "schedgap.benchmarks.suites.runner": "bench",
+        "schedgap.certifying": "certify",
+        "schedgap.checking": "check",
+        "schedgap.figures": "plot plot_pair plot_ratios",
+        "schedgap.formulations.common.check": "CheckReport Violation",
+        "schedgap.formulations.common.errors": "Disagreement EngineMissing InputError ModelRefused SchedgapError",
+        "schedgap.formulations.common.instance": "Instance",
+        "schedgap.instances": "export from_networkx generate import_trace instance load make_env methods model parse"
+        " problems schema to_networkx",
+        "schedgap.library": "library_faults library_records library_site library_solve library_submit",
+        "schedgap.listing": "listing",
+        "schedgap.solvers.model": "Model",
+        "schedgap.solvers.result": "Result Status Termination",
+        "schedgap.solving": "compare solve",
+        "schedgap.suites": "report run",
+    }.items()
+    for name in names.split()
 }
-"""Where a name stands that is not a function of the API."""
+"""The module of each public name. A judged scheduler may load these, but not the library, which knows the optima."""
 
 __all__ = [
     "CheckReport", "Disagreement", "EngineMissing", "InputError", "Instance", "Model", "ModelRefused", "Result",
@@ -94,8 +106,16 @@ def __getattr__(name: str) -> object:
         from importlib.metadata import version
 
         return version("schedgap")
-    if name in __all__:
-        return getattr(importlib.import_module(_HOME.get(name, "schedgap.api")), name)
+    if name in _HOME:
+        from schedgap.interrupt import at_work
+
+        with at_work():
+            found = getattr(importlib.import_module(_HOME[name]), name)
+        if _HOME[name].startswith("schedgap.benchmarks."):  # what works there knows nothing of Ctrl-C
+            found = at_work()(found)
+            found.__module__ = __name__  # where pickle finds it
+        globals()[name] = found
+        return found
     raise AttributeError(f"module 'schedgap' has no attribute {name!r}")
 
 

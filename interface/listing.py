@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from schedgap.benchmarks.instances import workload_of
@@ -119,8 +119,6 @@ def _suites() -> list[str]:
 
 
 def _experiments() -> list[str]:
-    from schedgap.reproducing import experiments
-
     lines = ["experiments (schedgap reproduce PAPER --item ITEM)"]
     for paper, items in experiments().items():
         lines += [f"  {paper}", *_pairs(items, "    ")]
@@ -148,6 +146,23 @@ def names(part: str, problem: str | None = None) -> list[str]:
         }
         found += ids[part]
     return list(dict.fromkeys(found))
+
+
+def papers() -> Mapping[str, str]:
+    """The papers by number, each with the name that :func:`reproduce` takes too."""
+    from schedgap.benchmarks.laboratory.papers import NAMES
+
+    return NAMES
+
+
+def experiments() -> Mapping[str, Sequence[tuple[str, str]]]:
+    """Every paper, "000 (sjf-bco)", with the id and title of each of its items."""
+    from schedgap.benchmarks.laboratory.papers import NAMES, find_paper
+
+    return {
+        f"{number} ({name})": [(item.id, item.title) for item in find_paper(number).items]
+        for number, name in NAMES.items()
+    }
 
 
 def preset_settings(problem: str, preset: str | None = None) -> list[str]:

@@ -1,4 +1,4 @@
-"""Suites of runs: run, reported, exported."""
+"""Many runs: as one table, as a report, exported."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
-from schedgap.catalogue.problem import Problem
 from schedgap.formulations.common.errors import InputError
 from schedgap.formulations.common.instance import Instance
 from schedgap.interrupt import at_work
@@ -15,63 +14,7 @@ from schedgap.reading import InstanceLike
 if TYPE_CHECKING:
     import pandas as pd
 
-    from schedgap.benchmarks.suites.runner import Run
     from schedgap.benchmarks.sweep.progress import Sink
-
-
-@at_work()
-def bench(
-    suites: Sequence[str] = (),
-    *,
-    problems: Sequence[str | Problem] | None = None,
-    methods: Sequence[str] | None = None,
-    out: str | Path = "results",
-    workers: int | None = None,
-    time_limit: float | None = None,
-    seed: int | None = None,
-    scale: float | None = None,
-    resume: bool = False,
-    certify: bool | None = None,
-    cluster: str | None = None,
-    progress: Sink | None = None,
-) -> Run:
-    """Run suites into a result store and write their report, as ``schedgap bench`` does.
-
-    Parameters
-    ----------
-    suites : names, or files of instances (``mine.json``); the quick suite where empty
-    problems : only these, by id or as objects; all where not given
-    methods : heuristics that run beside the exact methods, instead of all: ids, or ``file.py:function`` of your own
-    out : the run's directory; a new one beside it where it holds a run already
-    workers : processes; one per core where not given
-    time_limit : seconds for each solve; the suites' own repeatable limits where not given
-    seed, scale : of the instances, and factor on their number; 0 and 1 where not given
-    resume : go on with the run in `out`
-    certify : certify what exact methods prove, where a small certificate is found
-    cluster : address of a Dask scheduler, whose workers are taken instead of processes of this machine
-    progress : a stream, or a function that is told whole lines
-
-    Returns
-    -------
-    Run
-        Its tables as text, the path of the report, and what came out.
-    """
-    from schedgap.benchmarks.suites.runner import run_suites
-
-    return run_suites(
-        list(suites),
-        problems=problems,
-        methods=methods,
-        out=Path(out),
-        workers=workers,
-        time_limit=time_limit,
-        seed=seed,
-        scale=scale,
-        resume=resume,
-        certify=certify,
-        cluster=cluster,
-        progress=progress,
-    )
 
 
 @at_work()

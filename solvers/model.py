@@ -123,11 +123,23 @@ class Model:
         self._judged.add(label)
 
     def minimise(self, expression: object) -> None:
-        """Replace the objective; refused like a row."""
+        """Replace the objective.
+
+        Raises
+        ------
+        InputError
+            As for a row: see :meth:`add`.
+        """
         self._objective(expression, MINIMISE)
 
     def maximise(self, expression: object) -> None:
-        """Replace the objective; refused like a row."""
+        """Replace the objective.
+
+        Raises
+        ------
+        InputError
+            As for a row: see :meth:`add`.
+        """
         self._objective(expression, MAXIMISE)
 
     minimize, maximize = minimise, maximise
@@ -194,7 +206,13 @@ class Model:
         )
 
     def check(self, solution: Solution) -> CheckReport:
-        """The checker's report on a solution, own rows included, with the model's objective."""
+        """The checker's report on a solution, own rows included, with the model's objective.
+
+        Raises
+        ------
+        InputError
+            The solution is malformed, or the model cannot be judged: see :meth:`add`.
+        """
         self._refuse_abstract()
         self._judge_changes()
         report = self._check(solution)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -21,6 +22,7 @@ from schedgap.benchmarks.instances.gpu_sharing.paper import PER_SERVER
 from schedgap.benchmarks.sweep.progress import Progress, Sink
 from schedgap.catalogue.registry import find_problem
 from schedgap.formulations.common.errors import InputError, near
+from schedgap.formulations.common.files import check_folder, write_text
 from schedgap.formulations.common.numbers import MINIMISE
 
 BUSIEST = 500
@@ -89,9 +91,47 @@ def audit(
     time_limit: float = 20.0,
     memory_limit: float = 4.0,
     seed: int = 0,
+    out: str | Path | None = None,
     progress: Sink | None = None,
 ) -> Audit:
-    """Audit a log; see :func:`schedgap.audit`."""
+    """How far is the schedule that a cluster really ran from the best, and what would schedulers have made of it?
+
+    Parameters
+    ----------
+    log : a log of any format that ``schedgap import`` reads
+    servers : a table or listing of its servers; where not given, as many GPUs as were busy at once
+    form : the format; told by how the log begins where not given
+    columns : of a table without a format: ``{"gpus": "num_gpu", "start": ..., "end": ...}``
+    problem : whose schedules are made; where not given, that of the record: jobs with GPUs of their own
+    scheduler : one of your own, ``file.py:function``; it runs in a process of its own, as in ``evaluate``
+    methods : only these schedulers; all of the problem where not given
+    window : ``500``, the first 500 jobs; ``busiest``, the 500 that waited most; ``busiest:N``
+    time_scale : factor on all times
+    cluster : ``+8`` or ``-8``: so many GPUs more or fewer; ``observed``: as many as were busy at once
+    tenant : only jobs of this queue, partition or virtual cluster
+    time_limit : seconds for each scheduler; one that is cut has no figure
+    memory_limit : GB for each
+    seed : of all randomness
+    out : folder for ``audit.json`` and ``audit.html``
+    progress : a stream, or a function that is told whole lines
+
+    Returns
+    -------
+    Audit
+        ``verdict`` is one line, ``to_text()`` all tables, ``to_dict()`` a JSON form.
+
+    Raises
+    ------
+    InputError
+        A log that cannot be read, an unknown option, a scheduler that cannot be imported.
+
+    Examples
+    --------
+    >>> print(audit("sacct.txt", "nodes.txt").verdict)  # doctest: +SKIP
+    """
+    folder = None if out is None else Path(out)
+    if folder is not None:
+        check_folder(folder)
     bar = Progress(0, progress, "audit")
     with bar.at_work(f"reading {Path(log).name}"):
         files = [log] if servers is None else [log, servers]
@@ -119,7 +159,7 @@ def audit(
         sides.append(maker.side(others, f"what if: {what} GPUs", methods, scheduler, None, what_if=True))
     bar.finish()
     work = float(np.mean([job.duration or 0.0 for job in jobs]))
-    return Audit(
+    found = Audit(
         trace.name,
         chosen.id,
         f"{chosen.objective_name}, {chosen.unit}",
@@ -135,6 +175,13 @@ def audit(
         chosen=tenant is not None or window is not None,
         running=left_out.get(NOT_ENDED, 0) if recorded else 0,
     )
+    if folder is not None:
+        from schedgap.benchmarks.audit.page import audit_page
+
+        folder.mkdir(parents=True, exist_ok=True)
+        write_text(folder / "audit.json", json.dumps(found.to_dict(), indent=1, allow_nan=False) + "\n")
+        write_text(folder / "audit.html", audit_page(found))
+    return found
 
 
 def _recorded(jobs: Sequence[TraceJob], left_out: dict[str, int]) -> tuple[list[TraceJob], bool]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from schedgap.benchmarks.instances import workload_of
 from schedgap.catalogue.method import check_signature, last_line_of, one_line
@@ -14,6 +14,9 @@ from schedgap.catalogue.registry import find_problem
 from schedgap.formulations.common.errors import InputError
 from schedgap.formulations.common.instance import Instance
 from schedgap.heuristics.common.run import HeuristicRun
+
+if TYPE_CHECKING:
+    import pytest
 
 EACH = 2
 """Instances of each family."""
@@ -66,6 +69,40 @@ def checks_of(functions: Sequence[Callable[..., object]], problem: str | Problem
         for family in workload_of(row).trials():
             for seed in range(EACH):
                 yield Check(f"{who}-{family}-{seed}", function, row, family, seed)
+
+
+def check_scheduler(function: Callable[..., object], problem: str | Problem) -> None:
+    """Try a scheduler of one's own on two instances of each family of a problem, in this process.
+
+    It must be callable as ``function(instance, seed=0)``, return a feasible solution or None, do the same for the
+    same seed, and leave the instance as it is.
+
+    Raises
+    ------
+    InputError
+        One line that says what is wrong, and on which instance.
+    """
+    for check in checks_of([function], problem):
+        check()
+
+
+def parametrize_with_checks(functions: Sequence[Callable[..., object]], problem: str | Problem) -> pytest.MarkDecorator:
+    """A decorator for a pytest test with the argument ``check``: one test for each check of each scheduler.
+
+    Raises
+    ------
+    InputError
+        There is no such problem.
+
+    Examples
+    --------
+    >>> @parametrize_with_checks([my_scheduler], "rar-ddls")  # doctest: +SKIP
+    ... def test_my_scheduler(check):
+    ...     check()
+    """
+    import pytest
+
+    return pytest.mark.parametrize("check", [pytest.param(one, id=one.name) for one in checks_of(functions, problem)])
 
 
 def _signature(function: Callable[..., object], who: str) -> None:

@@ -23,7 +23,7 @@ from typing import Any, ClassVar
 from joblib.externals.loky.backend import resource_tracker
 
 from schedgap.benchmarks.evaluation.nursery import START, Forked, Nursery, start
-from schedgap.benchmarks.evaluation.places import contained_by, readable
+from schedgap.benchmarks.evaluation.places import bubblewrap, contained_by, readable
 from schedgap.benchmarks.instances import workload_of
 from schedgap.catalogue.method import Given, Kind, Method
 from schedgap.catalogue.problem import Problem
@@ -83,6 +83,17 @@ class Bounds:
     first: float = 30.0  # seconds, at least, for a small instance that does not count: code is compiled there
     # our exact methods and bounds are not for it; our heuristics, and solvers of others, are
     heuristics_only: bool = False
+
+    @classmethod
+    def of(cls, time_limit: float, memory_limit: float, container: bool) -> Bounds:
+        """Of so many seconds and GB, in bubblewrap or not.
+
+        Raises InputError: a number is out of range, or bubblewrap is not installed.
+        """
+        for name, value, most in (("time_limit", time_limit, 1e6), ("memory_limit", memory_limit, 1e4)):
+            if not 0 < value <= most:
+                raise InputError(f"{name}: must be more than 0 and at most {most:g}, got {value:g}")
+        return cls(time_limit, int(memory_limit * 2**30), container=bubblewrap() if container else "")
 
     def warmed(self, problem: Problem) -> Sequence[str]:
         """Whose compiled code is loaded."""

@@ -15,7 +15,7 @@ import statistics
 import tempfile
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -23,8 +23,9 @@ from schedgap.benchmarks.evaluation.contained import GIVE_UP, GUEST, Bounds, Con
 from schedgap.benchmarks.evaluation.nursery import Nursery
 from schedgap.benchmarks.evaluation.online import scheduled
 from schedgap.benchmarks.library.collection import Entry, entries
-from schedgap.benchmarks.online.replay import Estimates, check_online
+from schedgap.benchmarks.online.replay import Estimates, check_online, estimates_of
 from schedgap.benchmarks.text import fixed, table
+from schedgap.catalogue.method import users_name
 from schedgap.catalogue.problem import Problem
 from schedgap.catalogue.registry import find_problem
 from schedgap.formulations.common.errors import Disagreement, InputError, printable
@@ -278,3 +279,42 @@ def _alone(scheduler: str) -> Iterator[str]:
         yield f"{folder / Path(place).name}:{name}"
     finally:
         shutil.rmtree(folder, ignore_errors=True)
+
+
+def evaluate_frozen(
+    scheduler: str | Callable[..., object],
+    problem: str,
+    *,
+    online: bool = False,
+    estimates: Estimates | None = None,
+    time_limit: float = 2.0,
+    memory_limit: float = 4.0,
+    container: bool = False,
+) -> Development:
+    """A quick score on the library's small instances, whose optima or bounds are stored: nothing is solved.
+
+    It is for programs that try many schedulers, and no card: the instances are always the same.
+    :class:`FrozenJudge` judges many, each in a fork of one warm process.
+
+    Parameters
+    ----------
+    scheduler, online, estimates, container : as for :func:`~schedgap.benchmarks.evaluation.run.evaluate`
+    problem : whose instances it takes
+    time_limit : seconds for an instance
+    memory_limit : GB of its process
+
+    Returns
+    -------
+    Development
+        ``score`` is the mean of 1/ratio, 0 for a failure; ``artifacts()`` says what went wrong, and where.
+
+    Raises
+    ------
+    InputError
+        The scheduler cannot be imported, or a number is out of range.
+    Disagreement
+        Its solution is better than a stored bound: a defect of ours.
+    """
+    told, bounds = estimates_of(online, estimates), Bounds.of(time_limit, memory_limit, container)
+    with FrozenJudge(find_problem(problem, "--problem"), bounds=bounds, estimates=told, warm=False) as judge:
+        return judge.judge(users_name(scheduler))

@@ -20,33 +20,29 @@ KINDS = ("heuristic", "problem")
 def new_package(
     kind: Literal["heuristic", "problem", "evaluator"],
     name: str,
-    folder: Path | None = None,
+    folder: str | Path | None = None,
+    *,
     problem: str | None = None,
 ) -> list[Path]:
-    """Write a package that passes its own tests, into a new folder of its name; or an evaluator of candidates.
+    """Write a package with a heuristic or a problem of one's own that passes its own tests; its files.
 
-    Parameters
-    ----------
-    kind : what it holds; a heuristic is one for rar-ddls
-    name : of package, folder and method or problem: small letters, digits and _
-    folder : where the new folder goes, of an evaluator the folder itself; the working directory where not given
-    problem : of an evaluator
+    An evaluator is for a program that writes schedulers of `problem`: ``name`` is its form, openevolve or plain, and
+    ``folder`` the new folder itself.
 
-    Returns
-    -------
-    The files.
-
-    Raises InputError: not a name, one that is taken, or a folder that is there already.
+    Raises
+    ------
+    InputError
+        Not a name, or a folder that is there already.
     """
     if kind == "evaluator":
-        return new_evaluator(name, problem, folder)
+        return new_evaluator(name, problem, None if folder is None else Path(folder))
     if kind not in KINDS:
         raise InputError(f"new: must be heuristic, problem or evaluator, got {kind!r}")
     if problem is not None:
         raise InputError("--problem: only with new evaluator")
     if not (name.isidentifier() and name.islower() and name.isascii()) or name in ("schedgap", "tests"):
         raise InputError(f"new: the name must be of small letters, digits and _, beginning with a letter, got {name!r}")
-    home = fresh((folder or Path()) / name)
+    home = fresh(Path(folder or "") / name)
     written = []
     for template in sorted((TEMPLATES / kind).rglob("*.txt")):
         path = home / str(template.relative_to(TEMPLATES / kind).with_suffix("")).replace("NAME", name)

@@ -6,7 +6,7 @@ import itertools
 import json
 import os
 import secrets
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -14,21 +14,25 @@ from schedgap.benchmarks.evaluation.card import Card, Trial
 from schedgap.benchmarks.evaluation.contained import GIVE_UP, Bounds, Contained, Judged
 from schedgap.benchmarks.evaluation.drawn import drawn_instances, given_instances, held_out_families
 from schedgap.benchmarks.evaluation.online import adversary, scheduled, watch
+from schedgap.benchmarks.evaluation.places import files_among
 from schedgap.benchmarks.hunt.result import Hunted
 from schedgap.benchmarks.hunt.run import hunt
 from schedgap.benchmarks.hunt.target import Target
+from schedgap.benchmarks.judging.judge import claims_from, guarantees_of
 from schedgap.benchmarks.judging.judge import evaluate as judge_claim
-from schedgap.benchmarks.judging.judge import guarantees_of
-from schedgap.benchmarks.online.replay import Estimates, check_online
+from schedgap.benchmarks.online.replay import Estimates, check_online, estimates_of
+from schedgap.benchmarks.report.page import picture, render
 from schedgap.benchmarks.sweep.cluster import check_cluster
 from schedgap.benchmarks.sweep.progress import Progress, Sink
-from schedgap.benchmarks.sweep.store import locked
+from schedgap.benchmarks.sweep.store import held, locked
 from schedgap.benchmarks.sweep.sweep import sweep
 from schedgap.catalogue.agreement import Answer, agree, kept, write_disagreement
-from schedgap.catalogue.method import one_line
+from schedgap.catalogue.method import one_line, users_name
 from schedgap.catalogue.problem import Problem
+from schedgap.catalogue.registry import InstanceLike, find_problem, read_instance
 from schedgap.catalogue.run import run_method
 from schedgap.formulations.common.errors import Disagreement, InputError, SchedgapError
+from schedgap.formulations.common.files import write_text
 from schedgap.formulations.common.instance import Instance
 from schedgap.heuristics.common.guarantee import Case, Guarantee, Verdict
 from schedgap.solvers.result import SolveOptions, Status
@@ -46,44 +50,112 @@ LARGEST_KEPT = 1 << 20
 
 
 def evaluate(
-    scheduler: str,
-    problem: Problem,
+    scheduler: str | Callable[..., object],
+    problem: str,
     *,
+    on: Sequence[InstanceLike] = (),
+    claims: str | Path | None = None,
     budget: float | None = None,
     seed: int | None = None,
-    out: Path,
-    each: int = EACH,
-    bounds: Bounds | None = None,
+    out: str | Path = "evaluation",
+    instances: int | None = None,
+    time_limit: float = 10.0,
+    memory_limit: float = 4.0,
     workers: int | None = None,
     cluster: str | None = None,
-    progress: Sink | None = None,
-    on: Sequence[Instance] = (),
-    online: Estimates | None = None,
+    container: bool = False,
+    online: bool = False,
+    estimates: Estimates | None = None,
     held_out: bool = False,
+    progress: Sink | None = None,
 ) -> Card:
-    """Judge a scheduler that runs in a process of its own; see :func:`schedgap.evaluate`.
+    """A report card: is it feasible everywhere, how far from the optimum, better or worse than the shipped methods?
 
-    The instances are drawn anew where no seed is given; none of them lies in the shipped library. The scheduler runs on
-    all of them before any optimum is looked for, so there is none that it could find, and no other work slows it down.
-    What is known of the instances is found out by workers; its hunt is one chain of steps again.
+    The scheduler runs in a process of its own with limits on time, memory and files. It is handed instances as data
+    and hands back solutions as data; it never sees an optimum, the checker or what else goes on here, and nothing
+    that it prints or patches reaches them. That keeps a scheduler from cheating and accidents from doing harm; it is
+    no prison for hostile machine code. It runs on all instances before any optimum is looked for, so there is none that
+    it could find, and no other work slows it down.
 
-    On the instances of `on`, where there are any, nothing is drawn, and it is hunted only where there is a budget. With
-    `online` it is a policy that is told of jobs when they arrive, and of lengths what that says. With `held_out` the
-    families, too, are drawn now, and exact methods of ours are not for it.
+    Parameters
+    ----------
+    scheduler : ``file.py:function``, ``package.module:function`` or such a function itself, called as
+        ``function(instance, seed=seed)``
+    problem : whose instances it takes
+    on : instances, or their files, that it is judged on instead of those of families; it is hunted with a budget only
+    claims : a Python file with ``CLAIMS``, guarantees of your own; those about this scheduler are judged
+    budget : seconds for the hunt for its worst instance; by counts where not given
+    seed : of all instances; drawn anew where not given, and told by the card
+    out : folder for ``card.json``, ``card.html`` and the hunt; a new one beside it where there is one
+    instances : of each family; 5 where not given
+    time_limit : seconds for an instance
+    memory_limit : GB of its process
+    workers : processes that find out what is known of the instances, after the scheduler has run on all of them; all
+        cores where not given. The scheduler itself, and its hunt, are one process of this machine
+    cluster : address of a Dask scheduler, whose workers are taken for that instead
+    container : run the scheduler in bubblewrap, too
+    online : the scheduler is a policy, a class with ``decide(state) -> actions``
+        that is told of a job when it arrives
+    estimates : what it is told of lengths then: ``"exact"``,
+        ``"user"`` (1 to 5 times the length) or ``"none"``, the default
+    held_out : on families that are drawn now, too; exact methods of schedgap are not for it
+    progress : a stream, or a function that is told whole lines
 
-    Raises InputError: the scheduler cannot be imported, an instance is of another problem, or there is no online loop
-    for this one.
-    Raises ClusterLost: no Dask scheduler answers.
-    Raises Disagreement: a feasible solution is better than a proven optimum; the instance is written to a file.
+    Returns
+    -------
+    Card
+        ``score`` is the mean of 1/ratio over all instances, 0 for a failure; ``to_dict()`` is a stable JSON form.
+        Where Ctrl-C ended its hunt the card says so and is not written.
+
+    Raises
+    ------
+    InputError
+        The scheduler cannot be imported (a lambda, or what a notebook defines,
+        has no file), a number is out of range, or there is no bubblewrap,
+        or no online loop.
+    Disagreement
+        Its solution is better than a proven optimum: a defect of ours.
     """
-    check_cluster(cluster)
-    say = Progress(0, progress, "").say
+    named = users_name(scheduler)
+    each = EACH if instances is None else instances
+    if not 0 < each <= 10_000:
+        raise InputError(f"instances: must be more than 0 and at most 10000, got {each:g}")
     if held_out and on:
         raise InputError("--held-out: not with --on, whose instances are given")
+    bounds = Bounds.of(time_limit, memory_limit, container)
+    chosen = find_problem(problem, "--problem")
+    with held(Path(out), lambda one: (one / "card.json").exists()) as folder, claims_from(claims):
+        bounds = replace(bounds, closed=(*files_among(on), folder), heuristics_only=held_out)
+        given, told = [read_instance(one)[1] for one in on], estimates_of(online, estimates)
+        card = _card(named, chosen, given, told, each, bounds, seed, budget, folder, workers, cluster, progress)
+        if card.folder is not None:
+            write_text(folder / "card.json", json.dumps(card.to_dict(), indent=1, allow_nan=False) + "\n")
+            card.write_worst()
+            drawn = picture(card.figure(), "Every instance with a finite ratio; what failed has no dot.")
+            parts = {"headline": card.headline(), "sheets": card.sheets(), "seed": card.seed, "drawn": drawn}
+            write_text(folder / "card.html", render("card.html", f"{named} on {problem}", problem=chosen, **parts))
+    return card
+
+
+def _card(
+    scheduler: str,
+    problem: Problem,
+    on: Sequence[Instance],
+    online: Estimates | None,
+    each: int,
+    bounds: Bounds,
+    seed: int | None,
+    budget: float | None,
+    out: Path,
+    workers: int | None,
+    cluster: str | None,
+    progress: Sink | None,
+) -> Card:
+    """The card, and the hunt in `out`; on instances that are given it is hunted only where there is a budget."""
+    check_cluster(cluster)
+    say = Progress(0, progress, "").say
     if online is not None:
         check_online(problem)
-    given = bounds or Bounds()
-    fenced = replace(given, closed=(*given.closed, out), heuristics_only=held_out)
     if seed is None and on:
         seed = 0
     if seed is None:
@@ -92,12 +164,12 @@ def evaluate(
     if on:
         chosen, fixed = given_instances(problem, on)
     else:
-        families = held_out_families(problem, seed, say) if held_out else None
+        families = held_out_families(problem, seed, say) if bounds.heuristics_only else None
         chosen, fixed = drawn_instances(problem, seed, each, families)
     bar = Progress(2 * len(chosen) + 1, progress, "evaluate")
     if fixed:
         bar.say(f"evaluate: not judged, since their instances are known to everybody: {', '.join(fixed)}")
-    with scheduled(scheduler, problem, fenced, online) as contained:
+    with scheduled(scheduler, problem, bounds, online) as contained:
         try:
             answers = list(_answers(contained, chosen, bar, out / "rejected"))
             outside = contained.outside_model

@@ -19,11 +19,13 @@ from schedgap.benchmarks.hunt.result import FOUND, WORST, Hunted, summary, write
 from schedgap.benchmarks.hunt.shrink import shrunk
 from schedgap.benchmarks.hunt.target import Judge, Probe, Starts, Target, find_target, starts_of
 from schedgap.benchmarks.hunt.work import DISAGREEMENTS, FILE, Done, Journal, Stretch, Walked, Work, do_work, kept
+from schedgap.benchmarks.judging.judge import claims_from
 from schedgap.benchmarks.sweep.cluster import check_cluster, own_folder, pool_of
 from schedgap.benchmarks.sweep.pool import Pool
 from schedgap.benchmarks.sweep.progress import Progress, Sink
 from schedgap.benchmarks.sweep.store import held
 from schedgap.catalogue.problem import Problem
+from schedgap.catalogue.registry import InstanceLike, read_instance
 from schedgap.formulations.common.errors import Disagreement, InputError
 from schedgap.formulations.common.files import write_text
 from schedgap.formulations.common.instance import Instance, Json, read_json
@@ -253,68 +255,76 @@ class _Late(Exception):
 
 
 def hunt(
-    target: str | Callable[..., Json] | Target,
+    target: str | Callable[..., object] | Target,
     *,
     problem: str | Problem | None = None,
-    limits: Mapping[str, Json] | None = None,
+    claims: str | Path | None = None,
+    limits: Mapping[str, object] | None = None,
     budget: float | None = None,
     seed: int = 0,
     workers: int = 1,
     resume: bool = False,
-    out: Path | None = None,
-    progress: Sink | None = None,
+    out: str | Path | None = None,
     cluster: str | None = None,
-    starts: Starts | None = None,
-    around: Instance | None = None,
+    around: InstanceLike | Starts | None = None,
+    progress: Sink | None = None,
 ) -> Hunted:
     """Search for the instance on which a heuristic is furthest from the optimum, or a claim nearest to failing.
 
     A fixed number of islands works in rounds. Each begins at random or from what was found before and changes
     numbers and structure step by step (threshold accepting); every instance that counts has a proven optimum.
-    The islands do not depend on how many workers share them, so that without a budget in seconds the result
-    depends on the seed alone, resumed or not.
+    The islands do not depend on how many workers share them.
 
     Parameters
     ----------
-    target : a guarantee's id, ``PROBLEM/HEURISTIC``, or a callable ``(instance, *, seed) -> solution``
+    target : a guarantee's id, ``PROBLEM/HEURISTIC``, ``PROBLEM/package.module:function``, or a heuristic of
+        your own: a callable ``(instance, *, seed) -> solution``
     problem : of a callable
-    limits : see :func:`~schedgap.benchmarks.hunt.fields.parse_limits`
-    budget : seconds, from when everything is compiled; None stops by counts
-    workers : processes; 1 works in this one
-    resume : go on with the hunt in `out`; otherwise a new one, beside one that is there
-    out : its folder; ``hunts/<target>`` where not given
-    progress : a stream or a function for lines
+    claims : a Python file with ``CLAIMS``, guarantees of your own
+    limits : ``{"jobs": 4, "jobs.gpus": 2, "evaluations": 500}``, see docs/hunting.md
+    budget : seconds; by counts where not given, and then the result depends on the seed alone
+    seed, workers : of all randomness; processes (1 works in this one)
+    resume : go on with the hunt in `out`
     cluster : address of a Dask scheduler, whose workers are taken instead of processes of this machine
-    around : an instance that it begins from, and from nothing else
-    starts : where it begins, in place of what the limits say; what is found is not shrunk then
+    out : its folder; ``hunts/<target>`` where not given
+    around : an instance, or its file, that it begins from instead of random ones
+    progress : a stream, or a function that is told whole lines
 
     Returns
     -------
     Hunted
-        After Ctrl-C with ``finished=False`` and the best so far.
+        ``value`` the ratio (or left/right), ``worst.data`` the shrunk instance, ``path`` its file, for ``compare``;
+        ``defects`` a line for each instance on which parts of schedgap disagreed.
 
     Raises
     ------
     InputError
-        Bad input, a folder with another hunt, or a user's heuristic that raised and did not count on a single instance.
+        Bad input, or a heuristic of your own that raised on every instance; the line names the first.
+
+    Examples
+    --------
+    >>> hunt("rar-ddls/ff", limits={"jobs": 3, "evaluations": 100}).value  # doctest: +SKIP
     """
-    chosen = target if isinstance(target, Target) else find_target(target, problem)
-    bounds = parse_limits(chosen.problem, chosen.method, limits or {})
-    if workers < 1:
-        raise InputError(f"workers: must be at least 1, got {workers}")
-    if around is not None and around.problem_id != chosen.problem.id:
-        raise InputError(f"--around: the instance is of {around.problem_id}, not of {chosen.problem.id}")
-    if budget is not None and not 0 < budget < 1e9:
-        raise InputError(f"budget: must be seconds, positive and finite, got {budget}")
-    folder = OUT / "".join(c if c.isalnum() or c in "-_." else "-" for c in chosen.id) if out is None else out
-    check_cluster(cluster)
-    with held(folder, holds_a_hunt, resume) as folder:
-        journal = Journal(own_folder(folder, cluster) / FILE)
-        facts = {"target": chosen.id, "limits": {k: str(v) for k, v in bounds.given.items()}, "seed": seed}
-        facts |= {} if around is None else {"around": around.content_hash()}
-        begin(folder, facts)
-        with pool_of(do_work, workers, inside=True, cluster=cluster) as pool:
-            return _run(chosen, bounds, budget, seed, pool, folder, journal, progress, starts, around)
+    with claims_from(claims):
+        chosen = target if isinstance(target, Target) else find_target(target, problem)
+        bounds = parse_limits(chosen.problem, chosen.method, limits or {})
+        if workers < 1:
+            raise InputError(f"workers: must be at least 1, got {workers}")
+        begun = None if around is None or isinstance(around, Starts) else read_instance(around)[1]
+        if begun is not None and begun.problem_id != chosen.problem.id:
+            raise InputError(f"--around: the instance is of {begun.problem_id}, not of {chosen.problem.id}")
+        if budget is not None and not 0 < budget < 1e9:
+            raise InputError(f"budget: must be seconds, positive and finite, got {budget}")
+        name = "".join(c if c.isalnum() or c in "-_." else "-" for c in chosen.id)
+        check_cluster(cluster)
+        with held(OUT / name if out is None else Path(out), holds_a_hunt, resume) as folder:
+            journal = Journal(own_folder(folder, cluster) / FILE)
+            facts = {"target": chosen.id, "limits": {k: str(v) for k, v in bounds.given.items()}, "seed": seed}
+            facts |= {} if begun is None else {"around": begun.content_hash()}
+            begin(folder, facts)
+            starts = around if isinstance(around, Starts) else None
+            with pool_of(do_work, workers, inside=True, cluster=cluster) as pool:
+                return _run(chosen, bounds, budget, seed, pool, folder, journal, progress, starts, begun)
 
 
 def holds_a_hunt(folder: Path) -> bool:

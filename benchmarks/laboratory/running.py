@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import inspect
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
@@ -127,31 +127,49 @@ def draws_of(item: Item, seeds: int | None, scale: float, more: bool) -> int:
 
 
 def reproduce(
-    paper: Paper,  # the paper
+    paper: str | Paper,
     *,
-    items: Sequence[str] | None = None,  # ids; all where None
-    seeds: int | None = None,  # draws per item; None is the items' own number, raised where a verdict is undecided
-    scale: float = 1.0,  # factor on the number of draws
-    resume: bool = False,  # go on with the run in `out`; nothing that had finished is repeated
-    out: Path,  # its folder; where it holds a run and `resume` is not asked for, a new one beside it
-    workers: int | None = None,  # processes; None is one per core
-    # address of a Dask scheduler, whose workers are taken instead of processes of this machine
+    items: Sequence[str] | None = None,
+    seeds: int | None = None,
+    scale: float = 1.0,
+    resume: bool = False,
+    out: str | Path | None = None,
+    workers: int | None = None,
     cluster: str | None = None,
-    progress: Sink | None = None,  # where progress goes
-    # writes the page and the figures from the findings, and returns the page's path
-    write: Callable[[Paper, Sequence[Finding], Path], Path] | None = None,
+    progress: Sink | None = None,
 ) -> Reproduction:
-    """Measure a paper's items again, judge their claims, write the page.
+    """Measure a paper's tables and figures again, judge its claims, write the page.
 
-    Raises InputError: an unknown item, a number out of range, or a folder that cannot be written.
+    Parameters
+    ----------
+    paper : its number or name, "000" or "sjf-bco"
+    items : ids; all where None
+    seeds : draws of every item; None is the items' own number, raised where a verdict is undecided
+    scale : factor on the number of draws
+    resume : go on with the run in `out`; nothing that had finished is repeated
+    out : the run's folder, by default ``results/reproduce-<paper>``; where it holds a run and `resume` is not asked
+        for, a new one beside it
+    workers : processes; None is one per core
+    cluster : address of a Dask scheduler, whose workers are taken instead of processes of this machine
+    progress : a stream or a function for lines; None is silent
+
+    Raises
+    ------
+    InputError
+        An unknown paper or item, a number out of range, a folder that cannot be written.
     """
+    from schedgap.benchmarks.laboratory.page import write_page
+    from schedgap.benchmarks.laboratory.papers import find_paper
+
+    paper = find_paper(paper) if isinstance(paper, str) else paper
     chosen = _chosen(paper, items)
     if seeds is not None and not 1 <= seeds <= 100_000:
         raise InputError(f"seeds: must be from 1 to 100000, got {seeds}")
     if not 0 < scale <= 1000:
         raise InputError(f"scale: must be greater than 0 and at most 1000, got {scale:g}")
     check_cluster(cluster)
-    with run_store(out, resume) as (folder, store, goes_on):
+    home = Path("results") / f"reproduce-{paper.id}" if out is None else Path(out)
+    with run_store(home, resume) as (folder, store, goes_on):
         session = _Session(store, workers or environment()["cores"], progress, paper.id, cluster)
         if goes_on and progress is not None:
             session.say(f"reproduce goes on with {folder}: {store.count} runs had finished")
@@ -172,7 +190,7 @@ def reproduce(
             findings = tuple(session.finding(item, counts[item.id]) for item in chosen) if not interrupted else ()
         seconds = session.processor(chosen, counts)
         findings = tuple(replace(one, processor=seconds[one.item.id]) for one in findings)
-        page = write(paper, findings, folder) if write is not None and not interrupted else None
+        page = None if interrupted else write_page(paper, findings, folder)
     return Reproduction(folder, page, findings, interrupted, tuple(session.errors))
 
 

@@ -10,10 +10,11 @@ from pathlib import Path
 from typing import Any
 
 from schedgap.benchmarks.instances import workload_of
-from schedgap.benchmarks.judging.judge import claims_of, evaluate
+from schedgap.benchmarks.judging.judge import claims_from, claims_of, evaluate
 from schedgap.benchmarks.ledger.rows import Ledger, LedgerRow, Tally
 from schedgap.benchmarks.records import plain
 from schedgap.benchmarks.sweep.progress import Progress, Sink
+from schedgap.benchmarks.sweep.store import locked
 from schedgap.benchmarks.sweep.sweep import sweep
 from schedgap.benchmarks.text import refuting
 from schedgap.catalogue.agreement import Answer, agree, with_certificate, write_disagreement
@@ -22,7 +23,7 @@ from schedgap.catalogue.problem import Problem
 from schedgap.catalogue.registry import all_problems, find_method
 from schedgap.catalogue.run import run_heuristic, run_method
 from schedgap.formulations.common.errors import Disagreement, InputError, near
-from schedgap.formulations.common.files import check_folder, write_text
+from schedgap.formulations.common.files import write_text
 from schedgap.formulations.common.instance import Instance, read_json
 from schedgap.formulations.common.numbers import ratio
 from schedgap.heuristics.common.guarantee import Case, Evaluation, Guarantee, Verdict
@@ -128,34 +129,41 @@ SEED_STRIDE = 1_000_000
 
 
 def verify(
-    ids: Sequence[str] | None = None,
+    guarantees: Sequence[str] | None = None,
     *,
+    claims: str | Path | None = None,
     instances: int | None = None,
     seed: int = 0,
-    out: Path | None = None,
+    out: str | Path | None = None,
     progress: Sink | None = None,
     problems: Iterable[Problem] | None = None,
     workers: int | None = None,
     certify: bool = False,
     cluster: str | None = None,
 ) -> Ledger:
-    """Try guarantees on random and adversarial instances.
+    """Try guarantees on many instances; every verdict is computed.
 
     Each heuristic run is scored by the checker; the optimum comes from the problem's strongest exact method
     with one thread and a repeatable limit, so that the same seed gives the same ledger.
 
     Parameters
     ----------
-    ids : guarantees; None or empty is all of them
-    instances : trials for each; default :data:`INSTANCES`
-    seed : of all trials
-    out : folder for counterexamples, one file ``<guarantee>.json`` each; default ``counterexamples``
-    progress : a stream or a function for lines; told of every trial, a line at most every 5 s
-    problems : instead of those in the table; tried in this process
-    workers : processes; all cores where not given. The guarantees of one heuristic share its trials and so stay
-        together; the ledger does not depend on the number.
-    certify : count how many of the optima are certified, see :func:`~schedgap.catalogue.agreement.certified`; slow
+    guarantees : ids; all where not given, those of `claims` where that is
+    claims : a Python file with ``CLAIMS``, guarantees of your own
+    instances : how many for each; 200 where not given
+    seed : of all instances
+    out : the directory for counterexample files and the ledger as ``ledger.json`` and ``ledger.html``;
+        ``counterexamples`` where not given
+    progress : a stream, or a function that is told whole lines
+    problems : objects, instead of those that are known; they are tried in this process
+    workers : processes; all cores where not given; the ledger does not depend on the number
+    certify : count how many of the optima are certified; slow
     cluster : address of a Dask scheduler, whose workers are taken instead of processes of this machine
+
+    Returns
+    -------
+    Ledger
+        One row per guarantee.
 
     Raises
     ------
@@ -164,32 +172,37 @@ def verify(
     Disagreement
         A heuristic beat a proven optimum, or the checker rejected a solution.
     """
-    known = {g.id: (p, g) for p in (problems or all_problems().values()) for g in claims_of(p)}
-    for name in ids or ():
-        if name not in known:
-            raise InputError(f"guarantee: unknown guarantee {name!r}, one of: {', '.join(known)}{near(name, known)}")
-    chosen = [known[name] for name in dict.fromkeys(ids or known)]
-    count = INSTANCES if instances is None else instances
-    if count < 1:
-        raise InputError(f"instances: must be at least 1, got {count}")
-    folder = (OUT if out is None else out).resolve()
-    check_folder(folder)
-    groups: dict[tuple[str, str], list[str]] = {}
-    for problem, guarantee in chosen:
-        alone = guarantee.measure is not None or guarantee.sample is not None
-        key = (problem.id, guarantee.id if alone else f"method {guarantee.method}")
-        groups.setdefault(key, []).append(guarantee.id)
-    processes = min(workers or os.cpu_count() or 1, len(groups))
-    bar = Progress(len(chosen) * count, progress, "verify")
-    try:
-        if problems is not None or (processes == 1 and cluster is None):
-            rows = _rows(chosen, count, seed, folder, bar, certify)
-        else:
-            tasks = [_Task(tuple(names), count, seed, folder, certify) for names in groups.values()]
-            rows = _in_processes(tasks, processes, bar, cluster)
-    finally:
+    from schedgap.benchmarks.ledger.page import write_ledger
+
+    folder = (OUT if out is None else Path(out)).resolve()
+    with locked(folder), claims_from(claims) as own:
+        known = {g.id: (p, g) for p in (problems or all_problems().values()) for g in claims_of(p)}
+        ids = guarantees or [claim.id for claim in own] or known
+        for name in ids:
+            if name not in known:
+                raise InputError(
+                    f"guarantee: unknown guarantee {name!r}, one of: {', '.join(known)}{near(name, known)}"
+                )
+        chosen = [known[name] for name in dict.fromkeys(ids)]
+        count = INSTANCES if instances is None else instances
+        if count < 1:
+            raise InputError(f"instances: must be at least 1, got {count}")
+        tasks = _tasks(chosen, count, seed, folder, certify)
+        processes = min(workers or os.cpu_count() or 1, len(tasks))
+        bar = Progress(len(chosen) * count, progress, "verify")
+        try:
+            if problems is not None or (processes == 1 and cluster is None):
+                rows = _rows(chosen, count, seed, folder, bar, certify)
+            else:
+                rows = _in_processes(tasks, processes, bar, cluster)
+        finally:
+            bar.finish()
+        ledger = Ledger(tuple(rows[guarantee.id] for _, guarantee in chosen), seed)
+        bar = Progress(0, progress, "verify")
+        with bar.at_work("the ledger's page"):
+            write_ledger(ledger, folder)
         bar.finish()
-    return Ledger(tuple(rows[guarantee.id] for _, guarantee in chosen), seed)
+    return ledger
 
 
 @dataclass(frozen=True)
@@ -201,6 +214,18 @@ class _Task:
     seed: int
     folder: Path
     certify: bool
+
+
+def _tasks(
+    chosen: Iterable[tuple[Problem, Guarantee]], count: int, seed: int, folder: Path, certify: bool
+) -> list[_Task]:
+    """Guarantees of one heuristic stay together, since they share its trials."""
+    groups: dict[tuple[str, str], list[str]] = {}
+    for problem, guarantee in chosen:
+        alone = guarantee.measure is not None or guarantee.sample is not None
+        key = (problem.id, guarantee.id if alone else f"method {guarantee.method}")
+        groups.setdefault(key, []).append(guarantee.id)
+    return [_Task(tuple(names), count, seed, folder, certify) for names in groups.values()]
 
 
 @dataclass(frozen=True)

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import json
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from pathlib import Path
 
 from schedgap.benchmarks.judging.judge import finite
 from schedgap.benchmarks.records import plain_number
-from schedgap.benchmarks.snapshots.reading import Snapshot
+from schedgap.benchmarks.snapshots.reading import Snapshot, read_snapshot
 from schedgap.benchmarks.text import number, significant
 from schedgap.catalogue.problem import Problem
 from schedgap.catalogue.registry import find_problem
 from schedgap.catalogue.run import run_method
 from schedgap.formulations.common.check import CheckReport
+from schedgap.formulations.common.files import check_folder, write_text
 from schedgap.formulations.common.instance import Json, Solution
 from schedgap.formulations.gang_placement.instance import WHOLE as WHOLE
 from schedgap.formulations.gang_placement.instance import Gang, GangPlacementInstance
@@ -199,44 +202,74 @@ class Judgement:
 
 
 def judge(
-    snapshot: Snapshot,
+    snapshot: str | Path,
+    nodes: str | Path | None = None,
     *,
-    objectives: Sequence[str] | None = None,  # in lexicographic order; the instance's own where not given
-    time_limit: float = 20.0,  # seconds for the best decision, and again for all that was lost together
+    form: str | None = None,
+    objectives: Sequence[str] | None = None,
+    gang_label: str | None = None,
+    names: bool = False,
+    time_limit: float = 20.0,
     seed: int = 0,
-    progress: Callable[[str], None] | None = None,
+    out: str | Path | None = None,
 ) -> Judgement:
-    """Judge the decision of a snapshot.
+    """How far was one decision of a live cluster from the best, which gangs did it lose, and why?
 
-    Raises InputError: the decision names what the snapshot does not have.
+    Parameters
+    ----------
+    snapshot : ``kubectl get nodes,pods -A -o json``, an instance of gang-placement with ``reference_decision``, or what
+        Slurm (``squeue --json``), Ray (``ray list placement-groups --format json --detail``) or openb list
+    nodes : the listing of nodes, where that is a file of its own: always of slurm, ray and openb
+    form : own, kubernetes, slurm, ray or openb; told by the file where not given
+    objectives : weight, topology, fragmentation, moves, in lexicographic order; the instance's own where not given
+    gang_label : a label or annotation of pods that names their gang, beside those that are known
+    names : keep the names of nodes, pods and gangs; otherwise they are numbers, so that the result can be shared
+    time_limit : seconds for the best decision, and again for why gangs are lost
+    seed : of all randomness
+    out : folder for ``judge.html``, ``judge.json``, ``instance.json``, ``decision.json`` and ``best.json``
+
+    Returns
+    -------
+    Judgement
+        ``verdict`` is one line, ``to_text()`` the whole, ``to_dict()`` a JSON form. What it says can be checked again:
+        ``schedgap check instance.json decision.json`` and ``best.json``.
+
+    Raises
+    ------
+    InputError
+        A snapshot that cannot be read, a decision that names what it does not have.
     """
-    return _Judge(snapshot, objectives, time_limit, seed, progress or (lambda _: None)).run()
+    folder = None if out is None else Path(out)
+    if folder is not None:
+        check_folder(folder)
+    read = read_snapshot(snapshot, form, nodes=nodes, gang_label=gang_label, names=names)
+    found = _Judge(read, objectives, time_limit, seed).run()
+    if folder is not None:
+        from schedgap.benchmarks.snapshots.page import judgement_page
+
+        folder.mkdir(parents=True, exist_ok=True)
+        write_text(folder / "judge.html", judgement_page(found))
+        texts = {"judge": found.to_dict(), "instance": found.instance.to_dict(), "decision": found.decision}
+        for name, data in {**texts, "best": found.best.solution}.items():
+            write_text(folder / f"{name}.json", json.dumps(data, indent=1, allow_nan=False) + "\n")
+    return found
 
 
 class _Judge:
     """One judgement."""
 
-    def __init__(
-        self,
-        snapshot: Snapshot,
-        objectives: Sequence[str] | None,
-        time_limit: float,
-        seed: int,
-        progress: Callable[[str], None],
-    ) -> None:
+    def __init__(self, snapshot: Snapshot, objectives: Sequence[str] | None, time_limit: float, seed: int) -> None:
         self.snapshot = snapshot
         self.problem: Problem = find_problem("gang-placement")
         changed = {} if objectives is None else {"objectives": list(objectives)}
         self.instance = GangPlacementInstance.parse({**snapshot.instance.to_dict(), **changed}, "snapshot")
         self.time_limit = time_limit
         self.seed = seed
-        self.progress = progress
 
     def run(self) -> Judgement:
         """Check the decision, find the best, ask why of each gang that was lost."""
         began = time.monotonic()
         report = self.problem.check(self.instance, self.snapshot.decision)
-        self.progress(f"the best decision about {len(self.instance.gangs)} gangs")
         best = self._best(report)
         assert best.solution is not None  # to place nothing is always feasible
         values = self.problem.check(self.instance, best.solution).details["components"]
@@ -285,7 +318,6 @@ class _Judge:
         for gang in self.instance.gangs:
             if gang.id in placed:
                 continue
-            self.progress(f"why {gang.id} is not placed")
             gpus = Fraction(sum(group.gpu * group.count for group in gang.pods), WHOLE)
             fits = gang.id in best["placement"]
             facts: dict[str, Json] = {} if fits else self._why(gang, deadline)

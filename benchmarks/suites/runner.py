@@ -57,42 +57,46 @@ class Run:
         return 130 if self.interrupted else 5 if self.analysis.disagreements or self.analysis.failures else 0
 
 
-def run_suites(
-    names: Sequence[str] | None = None,
+def bench(
+    suites: Sequence[str] = (),
     *,
-    out: Path = Path("results"),
+    problems: Sequence[str | Problem] | None = None,
+    methods: Sequence[str] | None = None,
+    out: str | Path = "results",
     workers: int | None = None,
     time_limit: float | None = None,
     seed: int | None = None,
     scale: float | None = None,
     resume: bool = False,
-    progress: Sink | None = None,
-    problems: Sequence[str | Problem] | None = None,
-    methods: Sequence[str] | None = None,
     certify: bool | None = None,
     cluster: str | None = None,
+    progress: Sink | None = None,
 ) -> Run:
-    """Run suites, each finished item written to the store at once.
-
-    Raises InputError: unknown suite, bad number, a folder that cannot be written, or `resume` with other suites, seed,
-    scale or time limit than the run has.
+    """Run suites into a result store and write their report, as ``schedgap bench`` does.
 
     Parameters
     ----------
-    names : suites; None or empty is ``quick`` (or, with `resume`, what the run consists of)
-    out : the run's folder; where it holds a run already and `resume` is not asked for, a new one
-        beside it: ``out-2``, ``out-3``, ...
-    workers : processes; None is one per core. Each solve uses one thread
-    time_limit : seconds per solve; None leaves the suites' own repeatable limits
-    seed, scale : default 0 and 1, or those of the resumed run
-    resume : go on with the run in `out`; nothing that had finished is repeated, work that had failed is
-        tried again
-    progress : where progress goes: a stream (a bar where it is a terminal) or a function for lines; None is
-        silent
-    problems : only these, by id or as objects; every problem of the table where None
-    methods : heuristics that run beside the exact methods, instead of all; ids or ``file.py:function``
+    suites : names, or files of instances (``mine.json``); the quick suite where empty, with `resume` those of the run
+    problems : only these, by id or as objects; all where not given
+    methods : heuristics that run beside the exact methods, instead of all: ids, or ``file.py:function`` of your own
+    out : the run's directory; a new one beside it where it holds a run already
+    workers : processes, each solve on one thread; one per core where not given
+    time_limit : seconds for each solve; the suites' own repeatable limits where not given
+    seed, scale : of the instances, and factor on their number; 0 and 1 where not given
+    resume : go on with the run in `out`: what had finished is kept, what had failed is tried again
     certify : certify what exact methods prove, where a small certificate is found
     cluster : address of a Dask scheduler, whose workers are taken instead of processes of this machine
+    progress : a stream, or a function that is told whole lines
+
+    Returns
+    -------
+    Run
+        Its tables as text, the path of the report, and what came out.
+
+    Raises
+    ------
+    InputError
+        An unknown suite, a bad number, a folder that cannot be written; `resume` where the run has another setting.
     """
     cores = environment()["cores"]
     workers = cores if workers is None else workers
@@ -100,12 +104,13 @@ def run_suites(
         raise InputError(f"workers: must be from 1 to 1024, got {workers}")
     Deadline.after(time_limit)
     chosen = None if problems is None else [find_problem(problem) for problem in problems]
-    check_names(names or (), chosen)
+    check_names(suites, chosen)
     check_numbers(seed, scale)
     check_cluster(cluster)
     bar = Progress(0, progress, "bench")
-    with run_store(out, resume) as (folder, store, goes_on):
-        asked = _asked(store if goes_on else None, folder, names, chosen, seed, scale, time_limit, methods, certify)
+    home = Path(out)
+    with run_store(home, resume) as (folder, store, goes_on):
+        asked = _asked(store if goes_on else None, folder, suites, chosen, seed, scale, time_limit, methods, certify)
         if chosen is None and asked["problems"] is not None:
             chosen = [find_problem(problem) for problem in asked["problems"]]
         items = plan(
@@ -125,7 +130,7 @@ def run_suites(
         dropped = store.keep({item.record.key for item in items})
         finished = store.finished()
         todo = [item for item in items if item.record.key not in finished]
-        _say_start(bar, folder, out, resume, goes_on, len(items), len(todo), dropped)
+        _say_start(bar, folder, home, resume, goes_on, len(items), len(todo), dropped)
         _write_instances(folder, items)
         bar.total = len(todo)
         if todo:
@@ -153,7 +158,7 @@ def run_suites(
 def _asked(
     store: Store | None,
     folder: Path,
-    names: Sequence[str] | None,
+    names: Sequence[str],
     problems: Sequence[Problem] | None,
     seed: int | None,
     scale: float | None,

@@ -45,9 +45,9 @@ def add_bench(parser: argparse.ArgumentParser) -> None:
 
 def run_bench(arguments: argparse.Namespace) -> int:
     """Run suites, print the answer and the path of the report."""
-    from schedgap import api
+    from schedgap import bench
 
-    run = call(api.bench, arguments, arguments.suites, problems=arguments.problem)
+    run = call(bench, arguments, arguments.suites, problems=arguments.problem)
     print(run.text if arguments.tables else run.answer(room()))
     if run.report is not None:
         if not arguments.tables:
@@ -74,7 +74,7 @@ def add_report(parser: argparse.ArgumentParser) -> None:
 
 def run_report(arguments: argparse.Namespace) -> int:
     """Write the report of a run, or of two side by side, and print its path."""
-    from schedgap import api
+    from schedgap import report
 
     runs: list[Path] = arguments.runs
     forms = {form: path for form in ("csv", "parquet") if (path := getattr(arguments, form)) is not None}
@@ -89,6 +89,6 @@ def run_report(arguments: argparse.Namespace) -> int:
     if len(runs) > 2:
         raise InputError(f"report: takes one run or two, got {len(runs)}")
     files = {form: runs[0] / f"rows.{form}" if path == _BESIDE else Path(path) for form, path in forms.items()}
-    for path in api.report(*runs, **files, progress=sys.stderr):
+    for path in report(*runs, **files, progress=sys.stderr):
         print(path)
     return 0

@@ -55,9 +55,9 @@ def _problem(arguments: argparse.Namespace) -> str | None:
 
 
 def _problems(_: argparse.Namespace) -> Iterable[str]:
-    from schedgap import api
+    from schedgap import problems
 
-    return api.problems()
+    return problems()
 
 
 def _subjects(arguments: argparse.Namespace) -> Iterable[str]:
@@ -74,38 +74,38 @@ def _own() -> list[str]:
 
 
 def _methods(arguments: argparse.Namespace) -> Iterable[str]:
-    from schedgap import api
+    from schedgap import methods, problems
 
-    known, problem = api.problems(), _problem(arguments)
+    known, problem = problems(), _problem(arguments)
     chosen = [problem] if problem in known else known
-    return dict.fromkeys([*(method.id for one in chosen for method in api.methods(one)), *_own()])
+    return dict.fromkeys([*(method.id for one in chosen for method in methods(one)), *_own()])
 
 
 def _records(arguments: argparse.Namespace) -> Iterable[str]:
-    from schedgap import api, library
+    from schedgap import library, problems
 
     problem = _problem(arguments)
-    return (record.id for record in library.library_records(problem if problem in api.problems() else None))
+    return (record.id for record in library.library_records(problem if problem in problems() else None))
 
 
 def _targets(arguments: argparse.Namespace) -> Iterable[str]:
     """Claims, and heuristics of all problems as ``PROBLEM/HEURISTIC``."""
-    from schedgap import api
+    from schedgap import methods, problems
 
-    for problem in api.problems():
-        yield from (f"{problem}/{method.id}" for method in api.methods(problem) if not method.proves)
+    for problem in problems():
+        yield from (f"{problem}/{method.id}" for method in methods(problem) if not method.proves)
         yield from (f"{problem}/{name}" for name in _own())
     yield from _from("guarantees")(arguments)
 
 
 def _papers(_: argparse.Namespace) -> Iterable[str]:
-    from schedgap.reproducing import papers
+    from schedgap.listing import papers
 
     return [*papers(), *papers().values()]
 
 
 def _items(arguments: argparse.Namespace) -> Iterable[str]:
-    from schedgap.reproducing import experiments
+    from schedgap.listing import experiments
 
     papers = experiments().items()
     return [item for paper, items in papers if arguments.paper in re.findall(r"[\w-]+", paper) for item, _ in items]

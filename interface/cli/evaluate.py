@@ -56,11 +56,11 @@ def add_evaluate(parser: argparse.ArgumentParser) -> None:
 
 def run_evaluate(arguments: argparse.Namespace) -> int:
     """Judge a scheduler; 1 where it fails on an instance, 4 where it fails on all."""
-    from schedgap import api
+    from schedgap import evaluate
 
     if arguments.frozen:
         return _run_frozen(arguments)
-    card = call(api.evaluate, arguments, arguments.scheduler, arguments.problem)
+    card = call(evaluate, arguments, arguments.scheduler, arguments.problem)
     print(to_json(card.to_dict()) if arguments.json else card.to_text())
     if card.folder is None:
         return INTERRUPTED
@@ -69,13 +69,13 @@ def run_evaluate(arguments: argparse.Namespace) -> int:
 
 def _run_frozen(arguments: argparse.Namespace) -> int:
     """A development score; 1 where it fails on a stored instance, 4 where it fails on all."""
-    from schedgap import InputError, api
+    from schedgap import InputError, evaluate_frozen
 
     drawn = ("on", "held_out", "claims", "budget", "instances", "seed", "workers", "cluster")
     given = next(filter(vars(arguments).get, drawn), "").replace("_", "-")
     if given:
         raise InputError(f"--{given}: not with --frozen, whose instances are stored with what is known of them")
-    found = call(api.evaluate_frozen, arguments, arguments.scheduler, arguments.problem)
+    found = call(evaluate_frozen, arguments, arguments.scheduler, arguments.problem)
     print(to_json(found.to_dict()) if arguments.json else found.to_text())
     return _status(found.feasible, len(found.attempts))
 
@@ -96,8 +96,8 @@ def add_new(parser: argparse.ArgumentParser) -> None:
 
 def run_new(arguments: argparse.Namespace) -> int:
     """Write a package that passes its own tests, and print its files."""
-    from schedgap import api
+    from schedgap import new_package
 
-    for path in api.new_package(arguments.kind, arguments.name, arguments.out, problem=arguments.problem):
+    for path in new_package(arguments.kind, arguments.name, arguments.out, problem=arguments.problem):
         print(path)
     return 0

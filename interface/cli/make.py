@@ -92,11 +92,11 @@ def add_audit(parser: argparse.ArgumentParser) -> None:
 
 def run_audit(arguments: argparse.Namespace) -> int:
     """Audit a log; 0 whatever the verdict is."""
-    from schedgap import api
+    from schedgap import audit
 
     columns, servers = arguments.settings, arguments.servers
     found = call(
-        api.audit, arguments, arguments.log, arguments.nodes, form=arguments.format, columns=columns, cluster=servers
+        audit, arguments, arguments.log, arguments.nodes, form=arguments.format, columns=columns, cluster=servers
     )
     print(to_json(found.to_dict()) if arguments.json else found.to_text())
     if arguments.out is not None:
@@ -128,10 +128,10 @@ def add_judge(parser: argparse.ArgumentParser) -> None:
 
 def run_judge(arguments: argparse.Namespace) -> int:
     """Judge a decision; 0 whatever the verdict is."""
-    from schedgap import api
+    from schedgap import judge
 
     form, objectives = arguments.format, arguments.objective
-    found = call(api.judge, arguments, arguments.snapshot, arguments.nodes, form=form, objectives=objectives)
+    found = call(judge, arguments, arguments.snapshot, arguments.nodes, form=form, objectives=objectives)
     print(to_json(found.to_dict()) if arguments.json else found.to_text())
     if arguments.out is not None:
         print(f"page: {arguments.out / 'judge.html'}", file=sys.stderr)

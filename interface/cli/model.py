@@ -17,9 +17,9 @@ def add_model(parser: argparse.ArgumentParser) -> None:
 
 def run_model(arguments: argparse.Namespace) -> int:
     """Show a declarative model, or write it."""
-    from schedgap import api
+    from schedgap import model
 
-    made = api.model(given(arguments.instance), arguments.form, arguments.tighten, **arguments.settings)
+    made = model(given(arguments.instance), arguments.form, arguments.tighten, **arguments.settings)
     if arguments.out is not None:
         made.write(arguments.out)
     if arguments.shown or arguments.out is None:
@@ -36,9 +36,9 @@ def add_export(parser: argparse.ArgumentParser) -> None:
 
 def run_export(arguments: argparse.Namespace) -> int:
     """Write a declarative model."""
-    from schedgap import api
+    from schedgap import model
 
-    made = api.model(given(arguments.instance), arguments.form, arguments.tighten, **arguments.settings)
+    made = model(given(arguments.instance), arguments.form, arguments.tighten, **arguments.settings)
     made.write(arguments.out, arguments.format)
     return 0
 

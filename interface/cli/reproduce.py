@@ -29,9 +29,9 @@ def add_reproduce(parser: argparse.ArgumentParser) -> None:
 
 def run_reproduce(arguments: argparse.Namespace) -> int:
     """Measure a paper's items again, print the verdicts and the page's path; 5 where a run failed."""
-    from schedgap import api
+    from schedgap import reproduce
 
-    found = call(api.reproduce, arguments, arguments.paper, items=arguments.item)
+    found = call(reproduce, arguments, arguments.paper, items=arguments.item)
     if found.interrupted:
         again = f"schedgap reproduce {arguments.paper} --out {found.folder} --resume"
         print(f"schedgap: interrupted, every finished run is kept; goes on with: {again}", file=sys.stderr)

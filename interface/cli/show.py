@@ -30,12 +30,12 @@ def add_plot(parser: argparse.ArgumentParser) -> None:
 
 def run_plot(arguments: argparse.Namespace) -> int:
     """Draw a solution, or the ratios of a run."""
-    from schedgap import api
+    from schedgap import plot, plot_ratios
 
     if arguments.ratios is not None:
         if arguments.instance is not None or arguments.compare:
             raise InputError("plot: --ratios draws a run, it takes no instance and no solution")
-        api.plot_ratios(arguments.ratios, arguments.out)
+        plot_ratios(arguments.ratios, arguments.out)
         return 0
     missing = [name for name in ("instance", "solution") if getattr(arguments, name) is None]
     if missing:
@@ -43,7 +43,7 @@ def run_plot(arguments: argparse.Namespace) -> int:
         raise InputError(f"the following arguments are required: {names} (see: schedgap plot --help)")
     once(arguments.instance, arguments.solution, *arguments.compare)
     solutions = [given(path) for path in (arguments.solution, *arguments.compare)]
-    api.plot(given(arguments.instance), solutions[0], arguments.out, compare=solutions[1:], progress=sys.stderr)
+    plot(given(arguments.instance), solutions[0], arguments.out, compare=solutions[1:], progress=sys.stderr)
     return 0
 
 
@@ -54,9 +54,9 @@ def add_schema(parser: argparse.ArgumentParser) -> None:
 
 def run_schema(arguments: argparse.Namespace) -> int:
     """Print the JSON Schema of an instance or a solution."""
-    from schedgap import api
+    from schedgap import schema
 
-    print(to_json(api.schema(arguments.problem), indent=2))
+    print(to_json(schema(arguments.problem), indent=2))
     return 0
 
 
@@ -72,7 +72,7 @@ def add_list(parser: argparse.ArgumentParser) -> None:
 
 def run_list(arguments: argparse.Namespace) -> int:
     """Print one screen of all problems, one problem, or what belongs to none."""
-    from schedgap import api
+    from schedgap import listing
 
-    print(api.listing(arguments.subject))
+    print(listing(arguments.subject))
     return 0

@@ -97,8 +97,8 @@ def add_compare(parser: argparse.ArgumentParser) -> None:
 
 def run_compare(arguments: argparse.Namespace) -> int:
     """Several methods on one instance."""
-    from schedgap import api
+    from schedgap import compare
 
-    found = call(api.compare, arguments, given(arguments.instance))
+    found = call(compare, arguments, given(arguments.instance))
     print(to_json(found.to_dict()) if arguments.json else found.to_text())
     return found.exit_status

@@ -42,9 +42,9 @@ def add_verify(parser: argparse.ArgumentParser) -> None:
 
 def run_verify(arguments: argparse.Namespace) -> int:
     """Try guarantees on many instances; refutations are findings, not failures."""
-    from schedgap import api
+    from schedgap import verify
 
-    ledger = call(api.verify, arguments, arguments.guarantees)
+    ledger = call(verify, arguments, arguments.guarantees)
     print(to_json(ledger.to_dict()) if arguments.json else ledger.to_text(power=arguments.power))
     return 0
 
@@ -83,16 +83,16 @@ def add_hunt(parser: argparse.ArgumentParser) -> None:
 
 def run_hunt(arguments: argparse.Namespace) -> int:
     """Search for the worst instance, or a family; 4 where no instance counted, 5 where parts disagreed on some."""
-    from schedgap import api
+    from schedgap import hunt, hunt_family
 
     workers = arguments.workers or os.cpu_count() or 1
     if not arguments.family:
-        found = call(api.hunt, arguments, arguments.target, limits=arguments.settings, workers=workers)
+        found = call(hunt, arguments, arguments.target, limits=arguments.settings, workers=workers)
         return _ended(found, found.found is not None)
     for name in ("budget", "claims", "around"):
         if getattr(arguments, name) is not None:
             raise InputError(f"hunt: --family takes no --{name}: it stops by counts, and lifts ratios")
-    lifted = call(api.hunt_family, arguments, arguments.target, limits=arguments.settings, workers=workers)
+    lifted = call(hunt_family, arguments, arguments.target, limits=arguments.settings, workers=workers)
     return _ended(lifted, bool(lifted.families))
 
 

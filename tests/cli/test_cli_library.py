@@ -36,7 +36,7 @@ def nothing(instance, *, seed=0):
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A library where the record of ID has a poor schedule and no bound, in a folder with best.json and poor.json."""
-    from schedgap.api import solve
+    from schedgap import solve
 
     monkeypatch.chdir(tmp_path)
     entry = find(ID)

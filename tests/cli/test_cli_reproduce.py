@@ -15,7 +15,7 @@ from support.command import Command
 from support.experiments import PAPER, run
 from support.work import wait_until
 
-from schedgap.benchmarks.laboratory.page import MARK, VERDICTS, page_name, write_page
+from schedgap.benchmarks.laboratory.page import MARK, VERDICTS, page_name
 from schedgap.benchmarks.laboratory.papers import NAMES, find_paper
 from schedgap.benchmarks.laboratory.running import draws_of, reproduce
 from schedgap.benchmarks.studies.publish import DATA, PAGE, publish
@@ -51,7 +51,7 @@ def test_page_verdicts_and_figures(tmp_path: Path) -> None:
 def test_published_pages_keep_what_is_written_below_and_tell_what_is_missing(tmp_path: Path) -> None:
     docs, part = tmp_path / "docs", tmp_path / "part"
     docs.mkdir()
-    reproduce(PAPER, items=["bars"], seeds=2, out=part, workers=1, write=write_page)
+    reproduce(PAPER, items=["bars"], seeds=2, out=part, workers=1)
     (docs / page_name(PAPER)).write_text(f"old\n{MARK}\nkept\n")
     table = publish(docs, [part]).read_text()
     assert "are declared and not measured yet: Lines." in table and "LPT is not worse." in table
@@ -67,7 +67,7 @@ def test_old_verdicts_and_items_that_stopped_early_are_told(tmp_path: Path) -> N
     docs, part = tmp_path / "docs", tmp_path / "part"
     docs.mkdir()
     paper = find_paper("000")
-    reproduce(paper, items=["figure-7"], seeds=2, out=part, workers=1, write=write_page)
+    reproduce(paper, items=["figure-7"], seeds=2, out=part, workers=1)
     table = " ".join(publish(docs, [part]).read_text().split())
     (row,) = (line for line in (docs / PAGE).read_text().splitlines() if "falls with every step of lambda" in line)
     assert "Figure 7: lambda (2 of 40)" in table and "| 2 |" in row and "before their claims" not in table
@@ -80,7 +80,7 @@ def test_old_verdicts_and_items_that_stopped_early_are_told(tmp_path: Path) -> N
 def test_what_stands_in_and_processor_time_are_told(tmp_path: Path) -> None:
     docs = tmp_path / "docs"
     docs.mkdir()
-    found = reproduce(PAPER, items=["lines"], seeds=2, out=tmp_path / "run", workers=1, write=write_page)
+    found = reproduce(PAPER, items=["lines"], seeds=2, out=tmp_path / "run", workers=1)
     table = publish(docs, [tmp_path / "run"]).read_text()
     assert "| 999 | Lines | Their cluster is not here. |" in table
     assert "Their cluster is not here." in (docs / page_name(PAPER)).read_text()

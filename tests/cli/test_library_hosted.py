@@ -208,7 +208,7 @@ def origin(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def _slower(entry: Entry) -> dict[str, Any]:
     """The same schedule, every job begun one slot later."""
-    from schedgap.api import check
+    from schedgap import check
 
     assert entry.known.solution is not None
     late = {**entry.known.solution, "start": {job: at + 1 for job, at in entry.known.solution["start"].items()}}

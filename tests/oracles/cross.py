@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 from oracles import g_vne, gang_placement, hadar, hard_numbers, rar_ddls
 from oracles.hard_numbers import FAMILIES
 from schedgap.benchmarks.instances import find_preset, workload_of
-from schedgap.benchmarks.suites.runner import run_suites
+from schedgap.benchmarks.suites.runner import bench
 from schedgap.catalogue.method import Given, Kind, Method
 from schedgap.catalogue.problem import Problem
 from schedgap.catalogue.registry import all_problems
@@ -178,7 +178,7 @@ def main() -> int:
     asked = parser.parse_args()
     problems = [with_search(all_problems()[name]) for name in asked.problem or PARTS]
     given = {"seed": asked.seed, "scale": asked.scale, "workers": asked.workers, "resume": asked.resume}
-    run = run_suites([SUITE], out=asked.out, problems=problems, progress=sys.stderr, **given)
+    run = bench([SUITE], out=asked.out, problems=problems, progress=sys.stderr, **given)
     print(run.text)
     return run.exit_status
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from schedgap.api import check
+from schedgap import check
 from schedgap.cli.main import main
 from schedgap.formulations.rar_ddls.dynamics import simulate
 from schedgap.formulations.rar_ddls.instance import RarDdlsInstance

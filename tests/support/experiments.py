@@ -7,7 +7,6 @@ from pathlib import Path
 
 from schedgap.benchmarks.laboratory.declare import RATIO, Axis, Choice, Claim, Item, Metric, Paper, Series
 from schedgap.benchmarks.laboratory.draw import bars, distribution, grouped, lines
-from schedgap.benchmarks.laboratory.page import write_page
 from schedgap.benchmarks.laboratory.rules import Less, Trend, Value
 from schedgap.benchmarks.laboratory.running import Reproduction, reproduce
 
@@ -66,7 +65,7 @@ PAPER = Paper(
 
 def run(folder: Path, seeds: int | None = None, resume: bool = False) -> Reproduction:
     """Reproduce the toy paper with one worker."""
-    return reproduce(PAPER, seeds=seeds, resume=resume, out=folder, workers=1, write=write_page)
+    return reproduce(PAPER, seeds=seeds, resume=resume, out=folder, workers=1)
 
 
 if __name__ == "__main__":

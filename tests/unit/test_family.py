@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from support.toy import toy
 
-from schedgap.api import generate, hunt_family
+from schedgap import generate, hunt_family
 from schedgap.benchmarks.hunt.family import generator, search
 from schedgap.benchmarks.hunt.family.family import read_family
 from schedgap.benchmarks.hunt.family.forms import Polynomial, fit, forms_of, instance_of, quotient
@@ -291,7 +291,7 @@ def test_a_command_that_met_with_a_defect_ends_with_status_5(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     met = Lifted(find_target("rar-ddls/ls"), (), {}, tmp_path, defects=("parts disagree; the instance is in x", "y"))
-    monkeypatch.setattr("schedgap.api.hunt_family", lambda *_, **__: met)
+    monkeypatch.setattr("schedgap.hunt_family", lambda *_, **__: met)
     assert main(["hunt", "rar-ddls/ls", "--family"]) == 5
     assert capsys.readouterr().err == "schedgap: error: parts disagree; the instance is in x (and 1 more)\n"
 

@@ -13,12 +13,12 @@ from support.toy import toy
 from schedgap.benchmarks.records import Record, failed
 from schedgap.benchmarks.report.analysis import Faults, faults_in, faults_of
 from schedgap.benchmarks.report.sheets import TABLE
-from schedgap.benchmarks.suites.runner import run_suites
+from schedgap.benchmarks.suites.runner import bench
 from schedgap.solvers.result import Result, Status
 
 
 def test_a_run_without_faults_says_so(tmp_path: Path) -> None:
-    run = run_suites(["quick"], out=tmp_path / "r", workers=1, problems=[toy()])
+    run = bench(["quick"], out=tmp_path / "r", workers=1, problems=[toy()])
     faults = faults_in(run.analysis)
     assert faults.none and faults.instances > 0 and faults.answers >= faults.instances
     assert "0 false optima, 0 false infeasible, 0 wrong bounds, 0 exits 5, 0 exceptions; 0 refusals" in run.text
@@ -36,7 +36,7 @@ def test_a_run_without_faults_says_so(tmp_path: Path) -> None:
     ],
 )
 def test_a_fault_is_counted_and_its_instance_written(suite: str, odd: str, wrong: str, tmp_path: Path) -> None:
-    run = run_suites([suite], out=tmp_path / "r", workers=1, problems=[toy(odd)])
+    run = bench([suite], out=tmp_path / "r", workers=1, problems=[toy(odd)])
     faults = faults_in(run.analysis)
     assert getattr(faults, wrong) > 0 and not faults.none
     assert faults.to_text() in run.text

@@ -17,7 +17,7 @@ import pytest
 from support.toy import toy, users, users_raising
 from support.work import PATIENCE, wait_until
 
-from schedgap.api import generate
+from schedgap import generate
 from schedgap.benchmarks.hunt import run, work
 from schedgap.benchmarks.hunt.fields import (
     Space,

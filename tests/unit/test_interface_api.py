@@ -3,6 +3,7 @@
 import doctest
 import json
 import os
+import pickle
 import stat
 from collections.abc import Mapping
 from dataclasses import replace
@@ -12,7 +13,7 @@ from typing import Any
 import pytest
 
 import schedgap
-from schedgap import api, instances, solving
+from schedgap import instances, solving
 from schedgap.benchmarks.sweep import warm
 from schedgap.benchmarks.sweep.progress import SolveProgress
 from schedgap.catalogue.method import Method
@@ -40,13 +41,14 @@ def test_every_public_name_is_there() -> None:
     for name in schedgap.__all__:
         assert getattr(schedgap, name) is not None
     assert set(schedgap.__all__) <= set(dir(schedgap))
+    assert pickle.loads(pickle.dumps(schedgap.hunt)) is schedgap.hunt  # as a process pool sends it
     assert schedgap.__version__.count(".") >= 1
     with pytest.raises(AttributeError, match="no attribute 'nothing'"):
         _ = schedgap.nothing
 
 
 def test_examples_in_the_docstrings() -> None:
-    names = {name: getattr(api, name) for name in api.__all__}
+    names = {name: getattr(schedgap, name) for name in schedgap.__all__}
     for module in (instances, solving, schedgap):
         failed, tried = doctest.testmod(module, extraglobs=names)
         assert tried > 0 and failed == 0
@@ -99,13 +101,13 @@ def test_no_clock_pays_for_compilation(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(warm, "warm_up", warmed)
     monkeypatch.setattr(solving, "Deadline", Noted)
     monkeypatch.setattr("schedgap.benchmarks.report.compare.run_method", noted)
-    instance = api.generate("rar-ddls", seed=3)
-    result = api.solve(instance, "sjf-bco", time_limit=1e6)
+    instance = schedgap.generate("rar-ddls", seed=3)
+    result = schedgap.solve(instance, "sjf-bco", time_limit=1e6)
     assert result.solution is not None and result.seconds is not None
-    api.solve(instance, "sjf-bco", settings={"kappa": 2})
+    schedgap.solve(instance, "sjf-bco", settings={"kappa": 2})
     assert done == [1e6, None]
     done.clear()
-    text = api.compare(instance, ["ff", "ls"], settings={"u": 2}).to_text()
+    text = schedgap.compare(instance, ["ff", "ls"], settings={"u": 2}).to_text()
     assert done == ["ff {}", "ls {}", None, "ff {'u': 2.0}", "run ff", "ls {'u': 2.0}", "run ls"]
     assert "seconds hold no import or compilation" in text
 

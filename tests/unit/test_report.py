@@ -22,7 +22,7 @@ from schedgap.benchmarks.report.export import export_csv, export_parquet
 from schedgap.benchmarks.report.page import picture, templates
 from schedgap.benchmarks.report.run_page import write_report
 from schedgap.benchmarks.report.sheet import Marked
-from schedgap.benchmarks.suites.runner import Run, run_suites
+from schedgap.benchmarks.suites.runner import Run, bench
 from schedgap.benchmarks.sweep.store import FILE, Store, StoreError
 from schedgap.catalogue.registry import load_instance
 from schedgap.formulations.common.errors import InputError
@@ -76,7 +76,7 @@ def unpacked(content: str, name: str) -> Any:
 def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
     problems = [toy("raising", "too-good")]
     out = tmp_path_factory.mktemp("runs") / "r"
-    return run_suites(["quick", "machines", "raising", "wrong"], out=out, workers=2, problems=problems)
+    return bench(["quick", "machines", "raising", "wrong"], out=out, workers=2, problems=problems)
 
 
 def test_the_report_needs_nothing_else_and_tells_everything(run: Run) -> None:
@@ -181,7 +181,7 @@ def test_instances_of_the_report_are_files(run: Run) -> None:
 
 
 def test_two_runs_compare(run: Run, tmp_path: Path) -> None:
-    other = run_suites(["quick"], out=tmp_path / "s", workers=2, problems=[toy()])
+    other = bench(["quick"], out=tmp_path / "s", workers=2, problems=[toy()])
     with Store(other.folder / FILE) as store:
         rows = [row for row in store.rows() if row.method == "list"]
         from dataclasses import replace

@@ -23,7 +23,7 @@ from schedgap.benchmarks.records import Record
 from schedgap.benchmarks.report.run_page import write_report
 from schedgap.benchmarks.report.sheets import TABLE
 from schedgap.benchmarks.suites.plan import Item, check_names, plan
-from schedgap.benchmarks.suites.runner import Run, execute, run_suites
+from schedgap.benchmarks.suites.runner import Run, bench, execute
 from schedgap.benchmarks.sweep.pool import Pool
 from schedgap.benchmarks.sweep.progress import Progress
 from schedgap.benchmarks.sweep.store import FILE, Store
@@ -40,10 +40,10 @@ sys.path.insert(0, {tests!r})
 from pathlib import Path
 from support.toy import toy
 from schedgap.benchmarks.sweep import versions
-from schedgap.benchmarks.suites.runner import run_suites
+from schedgap.benchmarks.suites.runner import bench
 versions.code_digest = lambda: "the same code"
 if __name__ == "__main__":
-    run = run_suites(["slow"], out=Path(sys.argv[1]), workers=2, resume=sys.argv[2] == "resume",
+    run = bench(["slow"], out=Path(sys.argv[1]), workers=2, resume=sys.argv[2] == "resume",
                      problems=[toy("slow")], progress=sys.stderr)
     sys.exit(run.exit_status)
 """
@@ -62,7 +62,7 @@ def _count(folder: Path, name: str) -> int:
 
 
 def _run(out: Path, *suites: str, odd: tuple[str, ...] = (), **more: object) -> Run:
-    return run_suites(suites, out=out, workers=2, problems=[toy(*odd)], **more)  # type: ignore[arg-type]
+    return bench(suites, out=out, workers=2, problems=[toy(*odd)], **more)  # type: ignore[arg-type]
 
 
 def _until_marked(mark: str) -> int:
@@ -321,23 +321,23 @@ def test_the_plan_is_the_same_for_a_seed_and_differs_between_seeds() -> None:
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        ({"names": ["nope"]}, "unknown suite 'nope', one of: quick"),
-        ({"names": ["quick"], "workers": 0}, "workers"),
-        ({"names": ["quick"], "scale": 0.0}, "scale"),
-        ({"names": ["quick"], "time_limit": 0.0}, "time limit"),
-        ({"names": ["quick"], "seed": -1}, "seed"),
+        ({"suites": ["nope"]}, "unknown suite 'nope', one of: quick"),
+        ({"suites": ["quick"], "workers": 0}, "workers"),
+        ({"suites": ["quick"], "scale": 0.0}, "scale"),
+        ({"suites": ["quick"], "time_limit": 0.0}, "time limit"),
+        ({"suites": ["quick"], "seed": -1}, "seed"),
     ],
 )
 def test_bad_arguments_are_one_line_and_leave_nothing(arguments: dict[str, object], words: str, tmp_path: Path) -> None:
     with pytest.raises(InputError, match=words):
-        run_suites(out=tmp_path / "r", problems=[toy()], **arguments)  # type: ignore[arg-type]
+        bench(out=tmp_path / "r", problems=[toy()], **arguments)  # type: ignore[arg-type]
     assert not (tmp_path / "r").exists()
 
 
 def test_a_folder_that_cannot_be_written_is_one_line(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(InputError, match="file"):
-        run_suites(["quick"], out=tmp_path / "file" / "r", problems=[toy()])
+        bench(["quick"], out=tmp_path / "file" / "r", problems=[toy()])
 
 
 def test_the_default_suite_is_quick() -> None:

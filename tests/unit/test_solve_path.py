@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from schedgap import api
+import schedgap
 from schedgap.catalogue.registry import BUILT_IN, find_problem
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -67,7 +67,7 @@ def test_a_solve_imports_no_other_problem_and_no_other_engine(
     problem_id: str, engine: str | None, tmp_path: Path
 ) -> None:
     file = tmp_path / "instance.json"
-    file.write_text(json.dumps(api.generate(problem_id, seed=1).to_dict()), encoding="utf-8")
+    file.write_text(json.dumps(schedgap.generate(problem_id, seed=1).to_dict()), encoding="utf-8")
     modules = _traced(file, *([] if engine is None else ["--method", engine]))["modules"]
     assert isinstance(modules, list)
     ours = [name.split(".") for name in modules if name.startswith("schedgap.")]
@@ -85,7 +85,7 @@ def test_one_solve_runs_through_few_files(tmp_path: Path) -> None:
     """Beside the engine, the problem's own folders, and what every problem is written with (formulations/common)."""
     problem = find_problem("rar-ddls")
     file = tmp_path / "instance.json"
-    file.write_text(json.dumps(api.generate(problem.id, seed=1).to_dict()), encoding="utf-8")
+    file.write_text(json.dumps(schedgap.generate(problem.id, seed=1).to_dict()), encoding="utf-8")
     lines = _traced(file, "--method", "highs")["lines"]
     assert isinstance(lines, dict)
     path: dict[str, int] = {}

@@ -7,7 +7,6 @@ import re
 from pathlib import Path
 
 from schedgap.benchmarks.judging.judge import all_verdicts, ledger_verdict, write_counterexamples
-from schedgap.benchmarks.ledger.page import write_ledger
 from schedgap.benchmarks.ledger.verify import verify
 from schedgap.benchmarks.studies.ledger_verdicts import collect
 from schedgap.catalogue.registry import all_problems, parse_instance
@@ -53,7 +52,7 @@ def test_counterexamples_are_those_of_the_docs_and_instances(tmp_path: Path) -> 
 
 def test_verdicts_are_collected_from_a_ledger(tmp_path: Path) -> None:
     ids = ["000-lemma-2", "000-lemma-2-repaired"]
-    write_ledger(verify(ids, instances=3, out=tmp_path, workers=1), tmp_path)
+    verify(ids, instances=3, out=tmp_path, workers=1)
     found = collect(tmp_path)["verdicts"]
     assert list(found) == ids
     assert found[ids[0]]["words"].startswith("refuted (") and found[ids[1]] == {"verdict": "held", "words": "held (3)"}

@@ -74,21 +74,41 @@ class Lifted:
 
 
 def hunt_family(
-    target: str | Target,  # ``PROBLEM/HEURISTIC``
+    target: str | Target,
     *,
     problem: str | Problem | None = None,
-    limits: Mapping[str, Json] | None = None,  # those of :func:`~schedgap.benchmarks.hunt.run.hunt` and :data:`OPTIONS`
-    # seed, workers, resume, out, progress, cluster: as of a hunt
+    limits: Mapping[str, object] | None = None,
     seed: int = 0,
     workers: int = 1,
     resume: bool = False,
-    out: Path | None = None,
-    progress: Sink | None = None,
+    out: str | Path | None = None,
     cluster: str | None = None,
+    progress: Sink | None = None,
 ) -> Lifted:
-    """Hunt at several sizes, fit generators to what was found, and try them at sizes beyond.
+    """Hunt at several sizes n, and lift what was found to a generator with its ratio as a function of n.
 
-    Raises InputError: bad input.
+    Parameters
+    ----------
+    target : ``PROBLEM/HEURISTIC``
+    limits : those of :func:`~schedgap.benchmarks.hunt.run.hunt`, ``parameter`` (what n is: a list or a number of the
+        instance), ``sizes`` (``2..4``) and ``beyond`` (sizes after these at which the generator is tried); see
+        docs/families.md
+    problem, seed, workers, resume, cluster, progress : as of :func:`~schedgap.benchmarks.hunt.run.hunt`
+    out : its folder; ``hunts/family-<target>`` where not given
+
+    Returns
+    -------
+    Lifted
+        ``families``, the best first, which is also in ``path``; a conjecture, no proof.
+
+    Raises
+    ------
+    InputError
+        Bad input.
+
+    Examples
+    --------
+    >>> hunt_family("rar-ddls/ls", limits={"parameter": "servers.gpus", "servers": 1})  # doctest: +SKIP
     """
     chosen = target if isinstance(target, Target) else find_target(target, problem)
     if chosen.guarantee is not None or chosen.method is None:
@@ -97,9 +117,9 @@ def hunt_family(
     own = {name: option.parse(given.pop(name)) if name in given else option.default for name, option in OPTIONS.items()}
     parameter, is_list = _parameter(chosen, own["parameter"], given)
     first, last = _sizes(own["sizes"])
-    folder = out or OUT / f"family-{''.join(c if c.isalnum() or c in '-_.' else '-' for c in chosen.id)}"
+    name = f"family-{''.join(c if c.isalnum() or c in '-_.' else '-' for c in chosen.id)}"
     check_cluster(cluster)
-    with held(folder, holds_a_hunt, resume) as folder:
+    with held(OUT / name if out is None else Path(out), holds_a_hunt, resume) as folder:
 
         def hunted(n: int, starts: Starts, bounds: Mapping[str, Json]) -> Hunted:
             made = hunt(
@@ -111,7 +131,7 @@ def hunt_family(
                 out=folder / f"n-{n}",
                 progress=progress,
                 cluster=cluster,
-                starts=starts,
+                around=starts,
             )
             if not made.finished:
                 if made.value is not None:
