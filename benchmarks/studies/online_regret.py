@@ -36,11 +36,11 @@ RUNS: tuple[tuple[str, Estimates], ...] = (
 """Policies, and what each is told of lengths."""
 
 
-def regret(instance: Instance, policy: Policy, estimates: Estimates, seed: int) -> float | None:
+def regret(instance: Instance, policy: Policy, estimates: Estimates) -> float | None:
     """(mean JCT - certified bound) / certified bound; None where there is none or the run is infeasible."""
     problem = find_problem(PROBLEM)
     preempts = bool(getattr(policy, "preempts", False))
-    world = world_of(problem, instance, preempts=preempts, estimates=estimates, seed=seed)
+    world = world_of(problem, instance, preempts=preempts, estimates=estimates)
     if world is None:
         return None
     report, bound = replay_here(world, policy).report, world.bound()
@@ -82,7 +82,7 @@ def rows_of(instances: list[Instance]) -> list[list[str]]:
     found: dict[tuple[str, Estimates], list[float | None]] = {}
     for name, estimates in RUNS:
         make = {**POLICIES, "sjf-bsbf": SjfBsbf}[name]
-        found[name, estimates] = [regret(one, make(), estimates, seed) for seed, one in enumerate(instances)]
+        found[name, estimates] = [regret(one, make(), estimates) for one in instances]
     rows = []
     for (name, estimates), values in found.items():
         known = [value for value in values if value is not None]

@@ -121,6 +121,13 @@ def test_the_peeks_would_find_it_where_nothing_is_kept_from_them(place: Path, mo
         ("Wakes", "time", "no answer within 1.5 s", 1.5),
         ("Endless", "time", "no answer within 1.5 s", 1.5),
         ("Exits", "died", "ended with status 3", PATIENCE),
+        ("Forever", "time", "no answer within 1.5 s", 1.5),
+        ("Far", "action", "must be later, and before", PATIENCE),
+        ("Deep", "error", "RecursionError", PATIENCE),
+        ("NoNumber", "error", "not JSON", PATIENCE),
+        ("Twice", "answer", "not asked for", PATIENCE),
+        ("Stops", "error", "PermissionError", PATIENCE),
+        ("Flips", "action", "slot 1: preempt of job 0: jobs run through", PATIENCE),
     ],
 )
 def test_what_cheats_or_fails_is_a_failure(place: Path, name: str, kind: str, message: str, seconds: float) -> None:

@@ -11,6 +11,7 @@ import importlib
 import itertools
 import json
 import os
+import signal
 import stat
 import sys
 import time
@@ -206,6 +207,61 @@ class Endless:
     def decide(self, state: Any) -> Any:
         while True:
             time.sleep(0.01)
+
+
+class Forever:
+    """Its answer has no end."""
+
+    def decide(self, state: Any) -> Any:
+        while True:
+            yield "wake", state.slot + 1
+
+
+class Far:
+    """Asks for a slot that no machine number holds: compiled code in the judge must not get it."""
+
+    def decide(self, state: Any) -> Any:
+        return [("wake", 10**30)]
+
+
+class Deep:
+    def decide(self, state: Any) -> Any:
+        place: Any = []
+        for _ in range(10**5):
+            place = [place]
+        return [("start", 0, place)]
+
+
+class NoNumber:
+    def decide(self, state: Any) -> Any:
+        return [("start", 0, float("nan"))]
+
+
+class Twice:
+    """Sends each answer twice, by a changed function of its process: the second would be that to the next event."""
+
+    def decide(self, state: Any) -> Any:
+        guest: Any = sys.modules["__main__"]
+        send = guest.send
+        guest.send = lambda *given: (send(*given), send(*given))
+        return [("start", 0)]
+
+
+class Stops:
+    """The judge, while it thinks, so that the clock stands."""
+
+    def decide(self, state: Any) -> Any:
+        os.kill(os.getppid(), signal.SIGSTOP)
+
+
+class Flips:
+    """May preempt by an attribute that its class has not."""
+
+    def __init__(self) -> None:
+        self.preempts = True
+
+    def decide(self, state: Any) -> Any:
+        return [("start", 0), ("preempt", 0)]
 
 
 class Exits:

@@ -8,6 +8,7 @@ import random
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
+import numpy as np
 import pytest
 
 import schedgap
@@ -209,7 +210,10 @@ class Answers:
         ([("start", 0, [0, 0])], "slot 1: start of job 0: it needs 2 different GPUs, 1 are named"),
         ([("start", 0, [0, 2])], "slot 1: start of job 0: there is no GPU 2, they go from 0 to 1"),
         ([("start", 0, [0, -1])], "slot 1: start of job 0: there is no GPU -1, they go from 0 to 1"),
-        ([("wake", 1)], "slot 1: wake-up in slot 1: must be later"),
+        *(
+            ([("wake", slot)], f"slot 1: wake-up in slot {slot}: must be later, and before {2**53}")
+            for slot in (1, 2**53, 10**400)
+        ),
         ([("move", 0)], "slot 1: no action: ('move', 0)"),
         ([("start", 0, 1, 2)], "slot 1: no action: ('start', 0, 1, 2)"),
         ([("start", True)], "slot 1: no action: ('start', True)"),
@@ -314,6 +318,15 @@ def test_users_ask_for_at_least_what_it_takes() -> None:
     ratios = [asked[3] / slots[3] for asked, slots in zip(told[1][0], true, strict=True)]
     assert all(asked[2] >= work[2] for asked, work in zip(told[1][0], true, strict=True))
     assert min(ratios) >= 1 and max(ratios) <= 5.5 and 2.5 < sum(ratios) / len(ratios) < 3.5
+
+
+def test_estimates_are_not_divided_out_by_the_seed_that_is_told() -> None:
+    """Draws that came of the seed alone gave away every length: estimate / (1 + 4 draw)."""
+    world = world_of(PROBLEM, INSTANCES[-1], estimates="user", seed=3)
+    assert world is not None and world.opening()["seed"] == 3
+    for seed in range(100):
+        draws = np.random.default_rng(seed).random(len(world.factors))
+        assert (abs(world.factors - 1 - 4 * draws) > 1e-3).any()
 
 
 def test_limits_of_a_log_are_what_users_ask_for() -> None:
