@@ -23,7 +23,7 @@ from schedgap.benchmarks.evaluation.contained import GIVE_UP, GUEST, Bounds, Con
 from schedgap.benchmarks.evaluation.nursery import Nursery
 from schedgap.benchmarks.evaluation.online import scheduled
 from schedgap.benchmarks.library.collection import Entry, entries
-from schedgap.benchmarks.online.replay import Estimates, check_online, estimates_of
+from schedgap.benchmarks.online.replay import Estimates, estimates_of, loop_of
 from schedgap.benchmarks.text import fixed, table
 from schedgap.catalogue.method import users_name
 from schedgap.catalogue.problem import Problem
@@ -180,7 +180,7 @@ class FrozenJudge:
         """
         self.problem = find_problem(problem)
         if estimates is not None:
-            check_online(self.problem)
+            loop_of(self.problem)
         self.estimates = estimates
         self.bounds = replace(bounds or Bounds(seconds=2.0), first=FIRST_RUN, heuristics_only=True)
         self.entries = stored(self.problem)

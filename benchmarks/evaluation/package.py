@@ -84,25 +84,20 @@ _FORMS = {
     figures, texts = judged(path)
     return {**figures, "artifacts": texts}
 ''',
-    "openevolve": '''def evaluate(path):
-    """All instances."""
+    "openevolve": '''def evaluate(path, most=None):
+    """All instances, or so many of the smallest."""
     from openevolve.evaluation_result import EvaluationResult
 
-    figures, texts = judged(path)
+    figures, texts = judged(path, most)
     return EvaluationResult(metrics=figures, artifacts=texts)
 
 
 def evaluate_stage1(path):
-    """The three smallest instances."""
-    from openevolve.evaluation_result import EvaluationResult
-
-    figures, texts = judged(path, most=3)
-    return EvaluationResult(metrics=figures, artifacts=texts)
+    """The three smallest; what schedules one of them is tried on all."""
+    return evaluate(path, 3)
 
 
-def evaluate_stage2(path):
-    """All instances, for what scheduled one of the first."""
-    return evaluate(path)
+evaluate_stage2 = evaluate
 ''',
 }
 _PROGRAM = '''"""A scheduler for PROBLEM: change what stands between the marks."""

@@ -20,7 +20,7 @@ from schedgap.benchmarks.hunt.run import hunt
 from schedgap.benchmarks.hunt.target import Target
 from schedgap.benchmarks.judging.judge import claims_from, guarantees_of
 from schedgap.benchmarks.judging.judge import evaluate as judge_claim
-from schedgap.benchmarks.online.replay import Estimates, check_online, estimates_of
+from schedgap.benchmarks.online.replay import Estimates, estimates_of, loop_of
 from schedgap.benchmarks.report.page import picture, render
 from schedgap.benchmarks.sweep.cluster import check_cluster
 from schedgap.benchmarks.sweep.progress import Progress, Sink
@@ -155,7 +155,7 @@ def _card(
     check_cluster(cluster)
     say = Progress(0, progress, "").say
     if online is not None:
-        check_online(problem)
+        loop_of(problem)
     if seed is None and on:
         seed = 0
     if seed is None:

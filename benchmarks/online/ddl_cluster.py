@@ -25,19 +25,12 @@ from schedgap.heuristics.ddl_cluster.state import NEVER
 RULE = "ada-srsf"
 
 
-def world(
-    instance: DdlClusterInstance, preempts: bool, estimates: Estimates, seed: int, restart: float | None
-) -> World | None:
-    """The world of an instance; see :func:`schedgap.benchmarks.online.replay.world_of`."""
-    return _Tasks(instance, estimates, seed)
-
-
-class _Tasks(World):
+class Tasks(World):
     """Jobs hold memory on their GPUs from their start. The offline simulator runs them, and pauses for decisions."""
 
     instance: DdlClusterInstance
 
-    def __init__(self, instance: DdlClusterInstance, estimates: Estimates, seed: int) -> None:
+    def __init__(self, instance: DdlClusterInstance, estimates: Estimates, seed: int, *_: object) -> None:
         self.clock = clock_of(instance)
         super().__init__(instance, self.clock.arrival, [job.gpus for job in instance.jobs], estimates, seed)
         self.free = [MEMORY_CAPACITY] * instance.total_gpus
@@ -139,6 +132,9 @@ class _Tasks(World):
     def expects(self) -> Mapping[str, Json]:
         ends = map(self.clock.seconds, self.state.jobs["finish"].tolist())
         return {"finish": {job.id: end for job, end in zip(self.instance.jobs, ends, strict=True)}}
+
+
+world = Tasks
 
 
 class AdaSrsf:

@@ -20,14 +20,7 @@ NO_LIMIT = 1 << 40
 """Worker-slots of a job whose budget has no end."""
 
 
-def world(
-    instance: DdljsInstance, preempts: bool, estimates: Estimates, seed: int, restart: float | None
-) -> World | None:
-    """The world of an instance; see :func:`schedgap.benchmarks.online.replay.world_of`."""
-    return _Rings(instance, estimates, seed)
-
-
-class _Rings(World):
+class Rings(World):
     """Jobs hold rings; one that cannot go on within its budget stops, and one without budget is done.
 
     What a job is worth and its budget are told when it arrives, as paper 004 has it: no length is hidden.
@@ -36,7 +29,7 @@ class _Rings(World):
     instance: DdljsInstance
     preempts = True
 
-    def __init__(self, instance: DdljsInstance, estimates: Estimates, seed: int) -> None:
+    def __init__(self, instance: DdljsInstance, estimates: Estimates, seed: int, *_: object) -> None:
         jobs = instance.jobs
         super().__init__(instance, [job.arrival for job in jobs], [job.max_workers for job in jobs], estimates, seed)
         self.last = instance.horizon
@@ -104,6 +97,9 @@ class _Rings(World):
 
     def expects(self) -> Mapping[str, Json]:
         return {"worker_slots": {job.id: spent for job, spent in zip(self.instance.jobs, self.spent, strict=True)}}
+
+
+world = Rings
 
 
 class Gadget:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import TypeAlias
 
 import gymnasium
@@ -78,18 +78,16 @@ class SchedulingEnv(gymnasium.Env[Observation, np.int64]):
             self._advance(world)
             reward = -float(here * (self.state.slot - before)) / self.jobs
         over = not world.unfinished()
-        info: dict[str, Json] = {"action_mask": self.action_masks(), **(self._judged(world) if over else {})}
+        info: dict[str, Json] = {"action_mask": self.action_masks()}
+        if over:
+            report = world.judged()[1]
+            info |= {"objective": report.value, "feasible": report.feasible}
         return self._seen(), reward, over, False, info
 
     def _advance(self, world: World) -> None:
         slot = world.next_slot()
         assert slot is not None
         self.state.reveal(world.advance(slot))
-
-    @staticmethod
-    def _judged(world: World) -> Mapping[str, Json]:
-        _, report = world.judged()
-        return {"objective": report.value, "feasible": report.feasible}
 
     def _seen(self) -> Observation:
         """By waiting job its share of the GPUs, estimated slots (-1 where hidden) and slots waited; -1 for no job."""

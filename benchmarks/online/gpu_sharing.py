@@ -30,7 +30,7 @@ RESTART = 30.0
 
 
 def world(
-    instance: GpuSharingInstance, preempts: bool, estimates: Estimates, seed: int, restart: float | None
+    instance: GpuSharingInstance, estimates: Estimates, seed: int, preempts: bool, restart: float | None
 ) -> World | None:
     """The world of an instance; see :func:`schedgap.benchmarks.online.replay.world_of`."""
     if impossible(instance) is not None:

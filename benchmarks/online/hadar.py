@@ -32,20 +32,13 @@ UNSEEN = 1 << 40
 """More slots than any horizon has: the length of a job that no devices of the cluster can run."""
 
 
-def world(
-    instance: HadarInstance, preempts: bool, estimates: Estimates, seed: int, restart: float | None
-) -> World | None:
-    """The world of an instance; see :func:`schedgap.benchmarks.online.replay.world_of`."""
-    return _Typed(instance, estimates, seed)
-
-
-class _Typed(World):
+class Typed(World):
     """Gangs on devices; what a gang does in a slot follows from its slowest type."""
 
     instance: HadarInstance
     preempts = True
 
-    def __init__(self, instance: HadarInstance, estimates: Estimates, seed: int) -> None:
+    def __init__(self, instance: HadarInstance, estimates: Estimates, seed: int, *_: object) -> None:
         self.data = data = tables(instance)
         super().__init__(
             instance, [job.arrival for job in data.jobs], [job.workers for job in data.jobs], estimates, seed
@@ -133,6 +126,9 @@ class _Typed(World):
     def expects(self) -> Mapping[str, Json]:
         ends = [None if self.rest[job] else self.result.runs[job][-1][1] for job in range(len(self.rest))]
         return {"completion": {job.id: end for job, end in zip(self.instance.jobs, ends, strict=True)}}
+
+
+world = Typed
 
 
 class _Learner:

@@ -338,21 +338,18 @@ def world_of(
 
     Raises InputError: the problem has no online loop.
     """
-    made: World | None = _module(problem).world(problem.cast_instance(instance), preempts, estimates, seed, restart)
+    make = loop_of(problem).world
+    made: World | None = make(problem.cast_instance(instance), estimates, seed, preempts, restart)
     if made is not None:
         made.problem = problem
     return made
 
 
-def check_online(problem: Problem) -> None:
-    """Refuse a problem that has no online loop.
+def loop_of(problem: Problem) -> ModuleType:
+    """What the online loop is of a problem.
 
     Raises InputError: it has none.
     """
-    _module(problem)
-
-
-def _module(problem: Problem) -> ModuleType:
     name = f"{__package__}.{problem.id.replace('-', '_')}"
     try:
         return importlib.import_module(name)
