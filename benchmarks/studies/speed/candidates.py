@@ -1,48 +1,94 @@
-"""Seconds that a candidate takes in a search, one after another with one judge.
+"""Seconds that a candidate takes in a search: 50 of different kinds, one after another.
 
-``python -m schedgap.benchmarks.studies.speed.candidates PROBLEM [--times N]`` prints p50 and p95, the judge's first
-candidate told apart, since the process from which candidates are forked starts then: of the program that a new
-evaluator begins with, which calls a shipped heuristic by ``schedgap.solve``, and of one that answers None at once.
+``python -m schedgap.benchmarks.studies.speed.candidates PROBLEM [--times N]`` prints p50 and p95 of the judge of an
+evaluator, with its warm process and its cascade (three instances, then all), and of a command for each candidate. The
+kinds: every shipped heuristic, the better of two, and what fails in each way. The judge's first is told apart.
 """
 
 from __future__ import annotations
 
 import argparse
 import os
+import subprocess
+import sys
 import tempfile
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 
-from schedgap.benchmarks.evaluation.frozen import FrozenJudge
-from schedgap.benchmarks.evaluation.package import new_evaluator
+from schedgap.benchmarks.evaluation.frozen import FIRST, FrozenJudge
 from schedgap.benchmarks.text import table
+from schedgap.catalogue.registry import find_problem
+from schedgap.formulations.common.errors import InputError
+
+FAILS = {
+    "none": "return None",
+    "empty": "return {}",
+    "raises": "return 1 / 0",
+    "crashes": "import os; os._exit(1)",
+    "exact": "import schedgap; return schedgap.solve(instance).solution",
+    "imports": "import schedgap.benchmarks.library.collection",
+    "no program": "return (",
+    "endless": "while True: pass",
+}
+
+
+def bodies(problem: str) -> dict[str, str]:
+    """By kind."""
+    names = [method.id for method in find_problem(problem).heuristics()]
+    call = "import schedgap; return schedgap.solve(instance, {!r}, seed=seed).solution"
+    two = "import schedgap; return min((schedgap.solve(instance, m, seed=seed) for m in {!r}), key={}).solution"
+    sense = find_problem(problem).sense
+    key = f"lambda found: (found.solution is None, {sense} * (found.objective or 0))"
+    return {**{name: call.format(name) for name in names}, "two": two.format(names[:2], key), **FAILS}
+
+
+def seconds(files: list[Path], judge: Callable[[str], object]) -> list[float]:
+    """Of each candidate."""
+    taken = []
+    for file in files:
+        began = time.perf_counter()
+        judge(f"{file}:scheduler")
+        taken.append(time.perf_counter() - began)
+    return taken
 
 
 def main() -> None:
     """Print the table."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("problem")
-    parser.add_argument("--times", type=int, default=20)
+    parser.add_argument("--times", type=int, default=50)
     given = parser.parse_args()
+    kinds = list(bodies(given.problem).items())
+    schedgap = str(Path(sys.executable).with_name("schedgap"))
+    command = [schedgap, "evaluate", "--problem", given.problem, "--frozen", "--json"]
+    with tempfile.TemporaryDirectory() as name, FrozenJudge(given.problem) as judge:
+        files = [Path(name) / f"{number}.py" for number in range(given.times)]
+        for number, file in enumerate(files):
+            file.write_text(f"def scheduler(instance, *, seed):\n    {kinds[number % len(kinds)][1]}\n")
+
+        def cascade(candidate: str) -> None:
+            try:
+                if judge.judge(candidate, most=FIRST).score > 0.01:
+                    judge.judge(candidate)
+            except InputError:  # no program
+                return
+
+        first, *_ = seconds(files[:1], cascade)
+        warm = seconds(files, cascade)
+        cold = seconds(files, lambda one: subprocess.run([*command, one], capture_output=True, check=False))
     rows = []
-    with tempfile.TemporaryDirectory() as name:
-        folder = Path(name) / "search"
-        new_evaluator("plain", given.problem, folder)
-        nothing = folder / "nothing.py"
-        nothing.write_text("def scheduler(instance, *, seed):\n    return None\n")
-        for program in (folder / "initial_program.py", nothing):
-            with FrozenJudge(given.problem) as judge:
-                taken = []
-                for _ in range(given.times + 1):
-                    began = time.perf_counter()
-                    judge.judge(f"{program}:scheduler")
-                    taken.append(time.perf_counter() - began)
-            figures = [taken[0], *np.percentile(taken[1:], [50, 95])]
-            rows.append([program.stem, *(f"{seconds:.2f}" for seconds in figures)])
-    print(f"{given.problem}, {given.times} candidates each; load {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores")
-    print(table(["program", "first", "p50", "p95"], rows))
+    for label, taken in (("the evaluator, warm", warm), ("a command for each", cold)):
+        failing = [one for number, one in enumerate(taken) if kinds[number % len(kinds)][0] in FAILS]
+        working = [one for number, one in enumerate(taken) if kinds[number % len(kinds)][0] not in FAILS]
+        for kind, part in (("all", taken), ("schedule", working), ("fail", failing)):
+            figures = [*np.percentile(part, [50, 95]), max(part)] if part else []
+            rows.append([label, kind, str(len(part)), *(f"{figure:.2f}" for figure in figures)])
+    load = f"load {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores"
+    print(f"{given.problem}, {len(judge.entries)} instances, {len(kinds)} kinds; the first took {first:.2f} s; {load}")
+    print(table(["judged by", "candidates", "over", "p50", "p95", "worst"], rows))
 
 
 if __name__ == "__main__":
