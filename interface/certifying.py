@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property
 from pathlib import Path
@@ -46,10 +46,10 @@ class Certified:
     seconds : of making and checking it, without solving
     """
 
-    problem: Problem
+    problem: Problem = field(repr=False)
     instance: Instance
     result: Result
-    certificate: Mapping[str, Any] | None
+    certificate: Mapping[str, Any] | None = field(repr=False)
     bound: Fraction | None
     leaves: int
     reason: str

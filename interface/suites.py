@@ -105,7 +105,7 @@ def report(
     InputError
         There is no run, a file cannot be written, two runs to export, or pyarrow is not installed.
     """
-    from schedgap.benchmarks.report.export import check_parquet, export_csv, export_parquet
+    from schedgap.benchmarks.report.export import check_form, export
     from schedgap.benchmarks.report.run_page import unfinished, write_report
     from schedgap.benchmarks.sweep.progress import Progress
 
@@ -117,12 +117,10 @@ def report(
             raise InputError(f"--{form}: exports one run, got two")
         if path.is_dir():
             raise InputError(f"--{form}: {path} is a directory, must be a file")
-    if parquet is not None:
-        check_parquet()
+        check_form(form)
     told = Progress(0, progress, "report")
     for run in runs:
         if missing := unfinished(run):
             told.say(f"schedgap: note: {run}: {missing}")
-    write = {"csv": export_csv, "parquet": export_parquet}
-    written = [write[form](runs[0], path) for form, path in exports.items()]
+    written = [export(form, runs[0], path) for form, path in exports.items()]
     return (*written, write_report(runs[0], None if other is None else runs[1]))

@@ -21,8 +21,7 @@ def rates(instance: CommContentionInstance, solution: Solution) -> Figure:
 
     Above: the stack's height is what the link moves; the pale part up to the dashed line (1 / b, the rate of a
     transfer alone) is what contention costs. Below: a row per task, a thin line while it waits, dotted in its
-    latency, a bar while it transfers; darker where several share. Returns a figure of its own (no pyplot state), 10
-    inches wide; its height grows with the tasks.
+    latency, a bar while it transfers; darker where several share.
 
     Parameters
     ----------

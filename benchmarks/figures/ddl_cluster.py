@@ -28,8 +28,7 @@ def gantt(instance: DdlClusterInstance, solution: Solution) -> Figure:
     Few tasks: a row per GPU with every forward (light) and backward task (full colour), and below the GPUs of a
     server its link, with the all-reduces of jobs that span servers from admission to end, beside each other
     where they share it. Many tasks: a row per GPU, split among the jobs that hold it from placement to finish.
-    Many GPUs: a row per job by arrival, light while it waits for its placement. Returns a figure of its own (no pyplot
-    state), 10 inches wide.
+    Many GPUs: a row per job by arrival, light while it waits for its placement.
 
     Parameters
     ----------

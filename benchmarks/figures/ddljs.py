@@ -37,7 +37,6 @@ def worker_slots(instance: DdljsInstance, solution: Solution) -> Figure:
 
     Above: workers over slots, stacked, one colour per job, in input order; the line is what the servers could host if
     all workers were of the least demanding job. Below: the utility of each job as a part of what it could have alone.
-    Returns a figure of its own (no pyplot state), 10 by 6 inches.
 
     Parameters
     ----------

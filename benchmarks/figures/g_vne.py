@@ -114,7 +114,7 @@ def network(instance: GVneInstance, solution: Solution) -> Figure:
     Each direction of a link is a line of its own, beside the middle on its right-hand side, coloured by the share
     of its bandwidth that is used. A job has one colour: its ring follows the links it uses, once for every use,
     and fills a part of each server that hosts its workers, as large as the part of the scarcest resource that they
-    take. Switches are small squares. Returns a figure of its own (no pyplot state), 11 inches wide.
+    take. Switches are small squares.
 
     Parameters
     ----------

@@ -30,7 +30,7 @@ def devices(instance: GangPlacementInstance, solution: Solution) -> Figure:
 
     A row is a node, a square a device: grey what runs takes, white what is free, a colour (with a hatch after eight) a
     gang, as much of the square as the part of the device. Nodes stand in columns, in the order of the instance, with
-    the labels of their domains. Returns a figure of its own (no pyplot state), 11 inches wide.
+    the labels of their domains.
 
     Parameters
     ----------

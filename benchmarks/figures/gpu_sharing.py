@@ -24,9 +24,8 @@ def gantt(instance: GpuSharingInstance, solution: Solution) -> Figure:
 
     One row per GPU, grouped by server; a job keeps its colour. Where two jobs share a GPU, its row is split between
     them and hatched, from the slot in which the second starts to the one in which the first ends. Accumulation steps
-    above 1 stand behind the job's name. The dotted line is the horizon where a schedule goes beyond it. Returns figure
-    of its own (no pyplot state), 10 inches wide; its height grows with the GPUs. Raises InputError: a job accumulates
-    over less than one step, so that nothing says how long it takes.
+    above 1 stand behind the job's name. The dotted line is the horizon where a schedule goes beyond it.
+    Raises InputError: a job accumulates over less than one step, so that nothing says how long it takes.
 
     Parameters
     ----------
@@ -39,7 +38,8 @@ def gantt(instance: GpuSharingInstance, solution: Solution) -> Figure:
             raise InputError(f"accumulation.{job}: cannot be drawn, must be at least 1, got {steps}")
     schedule = simulate(instance, solution)
     latest = max(schedule.completion.values())
-    chart = Timeline(instance.total_gpus, row_height(instance.total_gpus), 0.5, latest + 0.5, unit="slot")
+    gpus, names = instance.total_gpus, [job.id for job in instance.jobs]
+    chart = Timeline(gpus, row_height(gpus), 0.5, latest + 0.5, unit="slot", names=names)
     holders: dict[tuple[str, int], list[int]] = {}
     spans = [(solution["start"][job.id], schedule.completion[job.id]) for job in instance.jobs]
     for j, job in enumerate(instance.jobs):

@@ -82,8 +82,7 @@ def devices(instance: HadarInstance, solution: Solution) -> Figure:
     """Draw a schedule: one row per device, grouped by type, one column per slot, one colour per job.
 
     The number in a type's margin is its share of device-slots in use up to the last slot drawn. A triangle at the
-    end of a slot marks jobs that finish in it, with their names where there is room. Returns a figure of its own (no
-    pyplot state), 10 inches wide; its height grows with the devices.
+    end of a slot marks jobs that finish in it, with their names where there is room.
 
     Parameters
     ----------
@@ -91,7 +90,8 @@ def devices(instance: HadarInstance, solution: Solution) -> Figure:
     """
     rows, slots = device_rows(instance, solution)
     total = sum(len(grid) for grid in rows.values()) + GAP * (len(rows) - 1)
-    chart = Timeline(total, row_height(total, 12.0), 0.5, slots + 0.5, unit="slot", left=1.2, above=0.5)
+    names = [job.id for job in instance.jobs]
+    chart = Timeline(total, row_height(total, 12.0), 0.5, slots + 0.5, unit="slot", left=1.2, above=0.5, names=names)
     image = np.ones((total, slots, 3))
     start = 0
     for kind, grid in rows.items():

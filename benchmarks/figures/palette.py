@@ -1,4 +1,4 @@
-"""The colours of every figure; nothing here loads matplotlib."""
+"""The colours of every figure and the endings of its file; nothing here loads matplotlib."""
 
 from __future__ import annotations
 
@@ -13,3 +13,4 @@ MARK = "#B2182B"
 """Lines that a reader must not miss: the makespan, a bound."""
 LINES = (*(colour for colour in PALETTE if colour != "#F0E442"), INK)
 """What can be seen as a line on white."""
+FORMATS = (".svg", ".png", ".pdf")

@@ -42,8 +42,7 @@ def gantt(instance: RarDdlsInstance, solution: Solution) -> Figure:
     Rows are GPUs grouped by server; each job keeps its colour and its GPUs (interval colouring within each
     server) from its start to the completion that the dynamics give it. Hatched: the ring crosses servers.
     The strip below a server shows how many rings cross it in each slot, which is what slows them down. The
-    dashed line is the makespan; a dotted one the horizon where a schedule goes beyond it. Returns a figure of its own
-    (no pyplot state), 10 inches wide; its height grows with the GPUs.
+    dashed line is the makespan; a dotted one the horizon where a schedule goes beyond it.
 
     Parameters
     ----------
@@ -60,7 +59,8 @@ def gantt(instance: RarDdlsInstance, solution: Solution) -> Figure:
     row = row_height(instance.total_gpus + 1.2 * servers, least=0.035)
     strip, gap = max(0.62, 0.13 / row), max(0.55, 0.07 / row)  # strips stay thick enough to be seen
     rows = instance.total_gpus + servers * (strip + gap) - gap
-    chart = Timeline(rows, row, 0.5, latest + 0.5 + max(0.3, latest * 0.01), unit="slot")
+    names = [job.id for job in instance.jobs]
+    chart = Timeline(rows, row, 0.5, latest + 0.5 + max(0.3, latest * 0.01), unit="slot", names=names)
     most, y = 0, 0.0
     for server, here in zip(instance.servers, blocks, strict=True):
         _draw_server(chart, server.gpus, y, latest)

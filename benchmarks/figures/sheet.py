@@ -21,9 +21,7 @@ Part = tuple[str, Callable[[], Figure]]
 
 
 def sheet(title: str, parts: Sequence[Part], together: bool = True) -> Figure:
-    """Drawings one above the other.
-
-    Returns a figure of its own (no pyplot state), as wide as the widest drawing.
+    """Drawings one above the other, in a figure as wide as the widest of them.
 
     Parameters
     ----------

@@ -19,7 +19,7 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure, SubFigure
 from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormatter
 
-from schedgap.benchmarks.figures.palette import DARK, INK, LIGHT, PALETTE
+from schedgap.benchmarks.figures.palette import DARK, FORMATS, INK, LIGHT, PALETTE
 from schedgap.formulations.common.errors import InputError
 from schedgap.formulations.common.files import write_bytes
 
@@ -29,7 +29,6 @@ for part in ("text.color", "axes.labelcolor", "xtick.color", "ytick.color"):
 
 LARGEST = 400
 """Inches of a picture: at 150 dots each what raster formats can hold."""
-FORMATS = (".svg", ".png", ".pdf")
 _HOVER, _APART = "hover:", "\u2063"
 """What marks an artist with titles, and stands between them."""
 

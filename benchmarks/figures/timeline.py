@@ -12,14 +12,16 @@ from matplotlib.patches import Rectangle
 from schedgap.benchmarks.figures.palette import INK
 from schedgap.benchmarks.figures.style import Colour, hover, ink_on, job_colour, new_figure, plain_axes, whole_numbers
 
-WIDTH = 10.0
-"""Inches of every chart."""
+WIDTH, SLIM = 10.0, 5.0
+"""Inches of a chart; the second where a block of one slot has room for every name, which a phone then shows too."""
 EDGE = "#444444"
 HATCH = (0.0, 0.0, 0.0, 0.38)
 NARROW = 0.09
 """Inches of a row below which frames are thin and there are no lines between rows."""
-READABLE = 4.5
-"""Points of the smallest name that is written."""
+READABLE, SLIM_NAME = 4.5, 7.0
+"""Points of the smallest name that is written, and of the smallest in a slim chart."""
+LETTER = 0.62
+"""Width of a letter, of its points."""
 MOST_TITLES = 200
 """Of more blocks of one kind only the name is told: a page has to stay small."""
 OBJECTIVE = "objective"
@@ -50,10 +52,11 @@ class Timeline:
     begin, end : of the time shown
     unit : of time
     left, above, below : inches left of the rows, for their labels, above, and below for the axis and the legend
+    names : of all jobs; where slots have room for them the chart is slim
 
     Attributes
     ----------
-    figure, axes : of its own (no pyplot state), :data:`WIDTH` wide; its height grows with the rows
+    figure, axes : of its own, :data:`WIDTH` or :data:`SLIM` wide
     """
 
     def __init__(
@@ -67,13 +70,18 @@ class Timeline:
         left: float = 0.9,
         above: float = 0.25,
         below: float = 0.95,
+        names: Sequence[str] = (),
     ) -> None:
-        self.row = row
+        letters = max(map(len, names), default=99)
+        self.slim = (SLIM - left - BESIDE) * 72 / (end - begin) >= SLIM_NAME * LETTER * letters
+        self.row = row = min(row, 0.3) if self.slim else row
         self.unit = unit
+        below += 0.15 * self.slim
         self.height = rows * row + above + below
-        self.figure = new_figure(WIDTH, self.height)
-        inner = WIDTH - left - BESIDE
-        self.axes = self.figure.add_axes((left / WIDTH, below / self.height, inner / WIDTH, rows * row / self.height))
+        self.figure = new_figure(SLIM if self.slim else WIDTH, self.height)
+        wide = max(SLIM if self.slim else WIDTH, self.figure.bbox.width / self.figure.dpi)  # beside a wider one
+        inner = wide - left - BESIDE
+        self.axes = self.figure.add_axes((left / wide, below / self.height, inner / wide, rows * row / self.height))
         self.points = inner * 72 / (end - begin)
         self.axes.set_xlim(begin, end)
         self.axes.set_ylim(rows, 0)
@@ -114,7 +122,7 @@ class Timeline:
         begin, end, low, high = box
         words = short(name, 14)
         size = min(
-            largest, (high - low) * self.row * 72 * 0.75, (end - begin) * self.points / (0.62 * max(1, len(words)))
+            largest, (high - low) * self.row * 72 * 0.75, (end - begin) * self.points / (LETTER * max(1, len(words)))
         )
         if size < READABLE or not words:
             return
@@ -147,11 +155,12 @@ class Timeline:
 
     def legend(self, handles: Sequence[Artist], columns: int | None = None) -> None:
         """What colours and marks mean, below the rows."""
+        longest = max(len(str(handle.get_label())) for handle in handles)
         self.figure.legend(
             handles=handles,
             loc="lower left",
             bbox_to_anchor=(0.06, 0.04 / self.height),
-            ncols=columns or len(handles),
+            ncols=columns or (1 + (longest <= 26) if self.slim else len(handles)),
             fontsize=8 if columns is None else 7,
             frameon=False,
             handlelength=1.6,

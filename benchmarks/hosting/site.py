@@ -65,8 +65,7 @@ class Everything(Part):
 
 def schema() -> dict[str, Json]:
     """The JSON Schema of ``library.json``; a record's own is ``$defs/Published`` in it, without its instance."""
-    found: dict[str, Json] = {"$schema": "https://json-schema.org/draft/2020-12/schema"}
-    return found | Everything.model_json_schema()
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **Everything.model_json_schema()}
 
 
 def everything(entries: Sequence[Entry], outcomes: Sequence[Outcome] = ()) -> dict[str, Json]:
@@ -125,21 +124,18 @@ class Site:
             meter.step(entry.id)
         meter.finish()
         found = everything(entries, self.outcomes)
-        text = json.dumps(found, indent=1, sort_keys=True, allow_nan=False)
-        write_text(self.folder / EVERYTHING, text + "\n")
+        write_text(self.folder / EVERYTHING, json.dumps(found, indent=1, sort_keys=True, allow_nan=False) + "\n")
         write_text(self.folder / SCHEMA, json.dumps(schema(), indent=1) + "\n")
-        parts = []
-        for name in problems:
-            mine = [one for one in entries if one.problem.id == name]
-            parts.append((find_problem(name), mine))
-            self._problem(find_problem(name), mine)
+        parts = [(find_problem(name), [one for one in entries if one.problem.id == name]) for name in problems]
+        for problem, mine in parts:
+            self._problem(problem, mine)
         return self._page(
             "home",
             "index",
             "schedgap library",
             count=len(entries),
             parts=parts,
-            tables={problem.id: self._standings(problem, "methods/") for problem, _ in parts},
+            tables={problem.id: self._standings(problem, "") for problem, _ in parts},
             facts=about(),
             digest=found["hash"],
             wrong=self.wrong,
@@ -147,38 +143,31 @@ class Site:
 
     def _problem(self, problem: Problem, entries: Sequence[Entry]) -> None:
         """The pages of a problem and of its methods."""
-        table = self._standings(problem, "../methods/")
-        place = f"problems/{problem.id}"
-        self._page("problem", place, problem.id, problem=problem, entries=entries, sheet=table)
-        rows: dict[str, list[tuple[str, list[str]]]] = {}
+        table = self._standings(problem, "../")
+        self._page("problem", f"problems/{problem.id}", problem.id, problem=problem, entries=entries, sheet=table)
+        rows: dict[str, list[list[str]]] = {}
         known = {entry.id: entry for entry in entries}
         for one in self.outcomes:
             if one.id in known:
-                row = outcome_row(known[one.id], one)
-                rows.setdefault(one.method, []).append((one.id, row))
+                name = Marked(one.id, "", f"../instances/{one.id}.html")
+                rows.setdefault(one.method, []).append([name, *outcome_row(known[one.id], one)])
         for method, mine in rows.items():
-            place = method_page(problem.id, method)
-            self._page("method", place, method, problem=problem.id, rows=mine)
+            self._page("method", method_page(problem.id, method), method, problem=problem.id, rows=mine)
 
     def _page(self, kind: str, name: str, title: str, **more: object) -> Path:
         above = "../" * name.count("/")
-        page = render(f"library_{kind}.html", title, above=above, number=number, method_page=method_page, **more)
+        page = render(f"library_{kind}.html", title, above=above, number=number, **more)
         return write_text(self.folder / f"{name}.html", page)
 
-    def _standings(self, problem: Problem, folder: str) -> Sheet:
+    def _standings(self, problem: Problem, above: str) -> Sheet:
         """The table of a problem's methods, each with a link to its page."""
         found = [one for one in standings(self.outcomes) if one.problem == problem.id]
-        names = []
-        for one in found:
-            page = method_page(problem.id, one.method).removeprefix("methods/")
-            names.append(Marked(one.method, "", f"{folder}{page}.html"))
-        return standings_sheet(found, names)
+        return standings_sheet(found, [_linked(one, above) for one in found])
 
     def _instance(self, entry: Entry) -> None:
         """The page of an instance, with its picture and its files."""
         known, problem, wrong = entry.known, entry.problem, self.wrong.get(entry.id, ())
         name = f"instances/{entry.id}"
-        mine = [one for one in self.outcomes if one.id == entry.id]
         drawn = None
         if known.solution is not None and not wrong and workload_of(problem).figure is not None:
             figure = figure_of(problem)(entry.instance, known.solution)
@@ -190,7 +179,7 @@ class Site:
             entry.id,
             entry=entry,
             wrong=wrong,
-            runs=[(one.method, outcome_row(entry, one)) for one in mine],
+            runs=[[_linked(one, "../../"), *outcome_row(entry, one)] for one in self.outcomes if one.id == entry.id],
             drawn=drawn,
             no_model=self._files(entry, self.folder / name),
             history=_history(known),
@@ -235,6 +224,11 @@ def _history(known: BestKnown) -> list[tuple[str, float | None, str, Credit]]:
         if step.proven is not None:
             rows.append(("bound", step.bound, step.proof or "", step.proven))
     return sorted(rows, key=lambda row: row[3].date)
+
+
+def _linked(one: Outcome | Standing, above: str) -> Marked:
+    """The name of its method with a link to its page."""
+    return Marked(one.method, "", f"{above}{method_page(one.problem, one.method)}.html")
 
 
 def method_page(problem: str, method: str) -> str:

@@ -40,6 +40,11 @@ class Outcome(Part):
     frozen: bool = True
 
     @property
+    def problem(self) -> str:
+        """The problem of the record."""
+        return self.id.partition("/")[0]
+
+    @property
     def value(self) -> float | None:
         """The ratio as a number."""
         return None if self.ratio is None else float(self.ratio)
@@ -80,10 +85,9 @@ def standings(outcomes: Sequence[Outcome]) -> list[Standing]:
     for one in outcomes:
         if one.outside or not one.frozen:
             continue
-        problem = one.id.partition("/")[0]
-        rows.setdefault((problem, one.method), []).append(one)
+        rows.setdefault((one.problem, one.method), []).append(one)
         value = one.objective
-        if value is not None and (one.id not in best or better(value, best[one.id], find_problem(problem).sense)):
+        if value is not None and (one.id not in best or better(value, best[one.id], find_problem(one.problem).sense)):
             best[one.id] = value
     found = [_standing(problem, method, runs, best) for (problem, method), runs in rows.items()]
     order = list(dict.fromkeys(problem for problem, _ in rows))
@@ -153,5 +157,7 @@ def _cells(one: Standing) -> list[str]:
 
 def outcome_row(entry: Entry, one: Outcome) -> list[str]:
     """What stands beside the name in a table of runs: status, objective, best known, ratio."""
-    ratio = "outside the model" if one.outside else f"{fixed(one.value, 4)} to {one.ratio_to}" if one.ratio_to else "-"
-    return [one.status, number(one.objective), number(entry.known.objective), ratio]
+    ratio = "-" if one.value is None else f"{fixed(one.value, 4)} to {one.ratio_to}"
+    status = "found nothing" if one.status == "unknown" else one.status
+    known = number(entry.known.objective)
+    return [status, number(one.objective), known, "outside the model" if one.outside else ratio]

@@ -315,7 +315,7 @@ def read_trace(
         return Trace(name, str(path), jobs, nodes, notes, listed=True)
     number = enough_servers(jobs, per_server) if servers is None else servers
     if servers is None:
-        notes.add(f"{ASSUMED}: {number} of {per_server} GPUs assumed")
+        notes.add(f"{ASSUMED}: {number} servers of {per_server} GPUs assumed")
     return Trace(name, str(path), jobs, [TraceServer(f"s{i}", per_server) for i in range(number)], notes)
 
 

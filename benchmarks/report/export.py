@@ -17,50 +17,40 @@ from schedgap.formulations.common.files import write_bytes, write_text
 from schedgap.solvers.result import Result
 
 
-def export_csv(folder: Path, path: Path, problems: Sequence[Problem] | None = None) -> Path:
-    """Write every run of a method in the run at `folder` as one line of a CSV file with a header.
+def export(form: str, folder: Path, path: Path, problems: Sequence[Problem] | None = None) -> Path:
+    """Write every run of a method in the run at `folder` as a row of a csv or parquet file.
 
-    Unknown numbers are empty cells; settings and metrics are JSON.
+    What is unknown is empty; settings and metrics are JSON.
 
     Raises
     ------
     StoreError
         There is no run.
     InputError
-        The file cannot be written.
+        The file cannot be written, or pyarrow is not installed.
     """
-    rows = exported(read_run(folder, problems)[0]).map(_as_text)
-    return write_text(path, rows.to_csv(index=False, lineterminator="\n"))
+    check_form(form)
+    rows = exported(read_run(folder, problems)[0])
+    if form == "parquet":
+        return write_bytes(path, rows.to_parquet(index=False))
+    return write_text(path, rows.map(_as_text).to_csv(index=False, lineterminator="\n"))
 
 
-def _as_text(cell: object) -> object:
-    """Text that a spreadsheet would take for a formula begins with an apostrophe."""
-    return f"'{cell}" if isinstance(cell, str) and cell.startswith(("=", "+", "-", "@", "\t", "\r")) else cell
-
-
-def check_parquet() -> None:
-    """Make sure that Parquet files can be written here.
+def check_form(form: str) -> None:
+    """Make sure that such files can be written here.
 
     Raises InputError: pyarrow is not installed.
     """
     try:
-        import pyarrow.parquet  # noqa: F401
+        if form == "parquet":
+            import pyarrow.parquet  # noqa: F401
     except ImportError:
         raise InputError("--parquet: needs the package pyarrow, which is not installed (pip install pyarrow)") from None
 
 
-def export_parquet(folder: Path, path: Path, problems: Sequence[Problem] | None = None) -> Path:
-    """The same as a Parquet file.
-
-    Raises
-    ------
-    InputError
-        pyarrow is not installed, or the file cannot be written.
-    StoreError
-        There is no run.
-    """
-    check_parquet()
-    return write_bytes(path, exported(read_run(folder, problems)[0]).to_parquet(index=False))
+def _as_text(cell: object) -> object:
+    """Text that would be a formula begins with an apostrophe."""
+    return f"'{cell}" if isinstance(cell, str) and cell.startswith(("=", "+", "-", "@", "\t", "\r")) else cell
 
 
 def exported(analysis: Analysis) -> pd.DataFrame:

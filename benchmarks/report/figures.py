@@ -47,7 +47,7 @@ def ratio_figure(problem: Problem, runs: pd.DataFrame, places: Mapping[str, int]
     rows = [(str(name), part) for name, part in mine.groupby("label", sort=False) if part.shown.notna().any()]
     if not rows:
         return None
-    places = places_of(runs) if places is None else places
+    places = places or places_of(runs)
     bounds = claims(runs)
     heads = [claim for name, _ in rows for kind in ("printed", "repaired") if (claim := headline(bounds, name, kind))]
     least = [claim.least for claim in heads if claim.least is not None and math.isfinite(claim.least)]
@@ -176,7 +176,6 @@ def _profile_figure(
     axes.set_xlim(1.0 if largest > 6 else 1 - 0.01 * (largest - 1), largest)
     axes.set_ylim(0, 1.03)
     axes.yaxis.set_major_formatter(PERCENT)
-    axes.grid(color=GRID, linewidth=0.8)
     factor = "factor of the best schedule known (the optimum where it is proven)"
     title = f"{problem.id}: instances solved within a factor of the best{where}"
     return _named(axes, title, factor, "share of instances")
@@ -211,7 +210,6 @@ def proof_figure(problem: Problem, runs: pd.DataFrame, places: Mapping[str, int]
         ys = [0, *range(1, len(ordered) + 1), len(ordered)]
         _staircase(axes, places[name], xs, ys, f"{name} ({len(ordered)} of {tried[name]})")
     _log_ticks(axes, LOG)
-    axes.grid(color=GRID, linewidth=0.8)
     axes.set_xlim(fastest * 0.8, slowest * 1.3)
     axes.set_ylim(bottom=0)
     whole_numbers(axes.yaxis)
@@ -240,7 +238,6 @@ def anytime_figure(problem: Problem, runs: pd.DataFrame, places: Mapping[str, in
         integral = seconds(mine.primal_integral.mean())
         _staircase(axes, places[str(name)], xs, ys, f"{name} (integral {integral} s)")
     _log_ticks(axes, LOG)
-    axes.grid(color=GRID, linewidth=0.8)
     axes.set_ylim(-0.02, 1.02)
     axes.yaxis.set_major_formatter(PERCENT)
     title = f"{problem.id}: how soon {shared.one.nunique()} instances had good schedules"
@@ -268,6 +265,7 @@ def _named(axes: Axes, title: str, along: str, up: str = "") -> Figure:
     figure = axes.get_figure(root=True)
     assert figure is not None
     if up:
+        axes.grid(color=GRID, linewidth=0.8)
         axes.set_ylabel(up, fontsize=10, color=INK)
         legend = axes.legend(loc="center left", bbox_to_anchor=(1.01, 0.5), fontsize=9, frameon=False)
         room = legend.get_window_extent().width / figure.bbox.width

@@ -338,13 +338,18 @@ def run_text(analysis: Analysis, times: bool = True) -> str:
     analysis : the run
     times : with columns of seconds and of what follows from them
     """
-    parts: list[str] = [f"{analysis.unfinished}; bench --resume goes on"] if analysis.unfinished else []
+    parts = [_unfinished(analysis)]
     for suite, problem in analysis.sections:
         plain = analysis.section(suite, problem)
-        parts.append(_title(suite, problem) + ("" if plain.empty else f"\n{_wrapped(counted(plain))}"))
-        sheets: list[Sheet] = []
-        if len(plain):
-            sheets += [*ratio_sheets(plain), *claim_sheets(plain), exact_sheet(plain, times)]
+        what = "smaller is better" if problem.sense == MINIMISE else "larger is better"
+        line = f"== {suite} == {problem.id}: {problem.title} "
+        line += f"({what}; {problem.source})"
+        title = line if len(line) <= WIDTH else f"{line[: WIDTH - 3]}..."
+        parts.append(title)
+        if plain.empty:
+            continue
+        parts[-1] += "\n" + textwrap.fill(counted(plain), WIDTH, subsequent_indent="  ")
+        sheets = [*ratio_sheets(plain), *claim_sheets(plain), exact_sheet(plain, times)]
         parts += [sheet.text() for sheet in sheets]
     parts.append(_findings(analysis))
     return "\n\n".join(part for part in parts if part) + "\n"
@@ -352,20 +357,17 @@ def run_text(analysis: Analysis, times: bool = True) -> str:
 
 def answer_text(analysis: Analysis, width: int = WIDTH) -> str:
     """One small table, the answer, and what went wrong."""
-    unfinished = f"{analysis.unfinished}; bench --resume goes on" if analysis.unfinished else ""
     found = [textwrap.fill(line, width, subsequent_indent="  ") for line in _findings(analysis).splitlines()]
-    parts = (unfinished, answer_sheet(analysis).text(width), "\n".join(found))
+    parts = (_unfinished(analysis), answer_sheet(analysis).text(width), "\n".join(found))
     return "\n\n".join(part for part in parts if part) + "\n"
 
 
-def _title(suite: str, problem: Problem) -> str:
-    what = "smaller is better" if problem.sense == MINIMISE else "larger is better"
-    line = f"== {suite} == {problem.id}: {problem.title} ({what}; {problem.source})"
-    return _clipped(line, WIDTH)
+def _unfinished(analysis: Analysis) -> str:
+    return f"{analysis.unfinished}; bench --resume goes on" if analysis.unfinished else ""
 
 
 def counted(runs: pd.DataFrame) -> str:
-    """One line: how many instances of which groups, for how many the optimum is known, and how far it is proven."""
+    """How many instances of which groups, for how many the optimum is known, and how far it is proven."""
     every = instances(runs)
     proven, infeasible = int(every.optimum.notna().sum()), int(every.infeasible.sum())
     text = ", ".join(f"{count} {name}" for name, count in every.groupby("batch", sort=False).size().items())
@@ -376,14 +378,6 @@ def counted(runs: pd.DataFrame) -> str:
     line = f"{len(every)} instance{'s' * (len(every) > 1)} ({text}): {', '.join(parts)}"
     claimed = claimed_only(every)
     return f"{line}; {claimed} by one program's word" if claimed else line
-
-
-def _wrapped(text: str) -> str:
-    return "\n".join(textwrap.wrap(text, WIDTH, subsequent_indent="  "))
-
-
-def _clipped(text: str, width: int) -> str:
-    return text if len(text) <= width else text[: width - 3] + "..."
 
 
 def _findings(analysis: Analysis) -> str:

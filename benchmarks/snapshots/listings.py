@@ -427,7 +427,7 @@ LISTINGS: Mapping[str, Callable[..., Draft]] = {"slurm": slurm, "ray": ray, "ope
 
 def told(data: Json) -> str | None:
     """The format that a JSON value tells by itself."""
-    if isinstance(data, Mapping) and "jobs" in data:
+    if isinstance(data, Mapping) and "jobs" in data and "problem" not in data:
         return "slurm"
     if isinstance(data, Mapping) and data and all(isinstance(x, Mapping) and "strategy" in x for x in data.values()):
         return "ray"

@@ -38,15 +38,16 @@ class Parser(argparse.ArgumentParser):
     def _meant(self, message: str) -> str:
         """A name close to the one that is unknown: a command, a choice, or an option of the command."""
         wrong = re.search(r"invalid choice: '([^']*)' \(|unrecognized arguments: (--[^ =]+)", message)
+        parsers = [self, *(sub for a in self._actions if isinstance(a.choices, dict) for sub in a.choices.values())]
+        known = [name.removeprefix("--") for parser in parsers for name in parser._option_string_actions]
         if wrong is None:
             listed = re.search(r"unrecognized arguments: ([\w.+-]+)", message)
-            return f"; several methods are joined by commas: --methods A,{listed[1]}" if listed else ""
+            comma = listed is not None and "methods" in known
+            return f"; several methods are joined by commas: --methods A,{listed[1]}" if listed and comma else ""
         from schedgap.reading import near
 
         if wrong[1] is not None:
             return near(wrong[1], re.findall(r"[\w.:-]+", message[wrong.end() :].removeprefix("choose from")))
-        parsers = [self, *(sub for a in self._actions if isinstance(a.choices, dict) for sub in a.choices.values())]
-        known = (name.removeprefix("--") for parser in parsers for name in parser._option_string_actions)
         return near(wrong[2].removeprefix("--"), known).replace("mean '", "mean '--")
 
 
@@ -139,9 +140,15 @@ def call(function: Callable[..., Found], arguments: argparse.Namespace, *first: 
     return function(*first, **{**told, **more})
 
 
-def add_cluster(parser: argparse.ArgumentParser) -> None:
-    """The option ``--cluster``."""
+def add_cluster(parser: argparse.ArgumentParser, workers: str = "processes (default: all cores)") -> None:
+    """``--workers`` and ``--cluster``."""
+    parser.add_argument("--workers", type=count, metavar="N", help=workers)
     parser.add_argument("--cluster", metavar="ADDRESS", help="of a Dask scheduler whose workers do the work")
+
+
+def add_resume(parser: argparse.ArgumentParser) -> None:
+    """``--resume``."""
+    parser.add_argument("--resume", action="store_true", help="go on in DIR (default: anew, beside it)")
 
 
 def add_seed(parser: argparse.ArgumentParser, default: int | None = 0, told: str = "0") -> None:

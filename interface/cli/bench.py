@@ -6,7 +6,7 @@ import argparse
 import sys
 from pathlib import Path
 
-from schedgap.cli.arguments import add_cluster, add_seed, add_time_limit, call, count, factor, names, room
+from schedgap.cli.arguments import add_cluster, add_resume, add_seed, add_time_limit, call, factor, names, room
 from schedgap.formulations.common.errors import InputError
 
 _BESIDE = ""
@@ -28,14 +28,11 @@ def add_bench(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--methods", type=names, metavar="M,M", help="heuristics to run, ids or file.py:function (default: all)"
     )
-    parser.add_argument("--workers", type=count, metavar="N", help="processes (default: one per core)")
     add_cluster(parser)
     add_time_limit(parser, "seconds for each solve (default: the suites' own repeatable limits)")
     add_seed(parser, default=None)
     parser.add_argument("--scale", type=factor, metavar="F", help="factor on the number of instances (default 1)")
-    parser.add_argument(
-        "--resume", action="store_true", help="go on with the run in DIR (default: a new run, beside one that is there)"
-    )
+    add_resume(parser)
     parser.add_argument(
         "--certify", action="store_true", default=None, help="certify what exact methods prove, where it is quick"
     )

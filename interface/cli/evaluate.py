@@ -43,10 +43,7 @@ def add_evaluate(parser: argparse.ArgumentParser) -> None:
     add_time_limit(parser, "seconds for an instance (default 10)")
     add_memory_limit(parser, "of its process (default 4)", 4.0)
     add_seed(parser, None, "drawn anew")
-    parser.add_argument(
-        "--workers", type=count, metavar="N", help="processes that look for optima (default: one per core)"
-    )
-    add_cluster(parser)
+    add_cluster(parser, "processes that look for optima (default: all cores)")
     parser.add_argument("--container", action="store_true", help="run the scheduler in bubblewrap, too")
     parser.add_argument(
         "--out", type=Path, default=Path("evaluation"), metavar="DIR", help="card.json, card.html (default: evaluation)"

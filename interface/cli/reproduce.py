@@ -6,7 +6,7 @@ import argparse
 import sys
 from pathlib import Path
 
-from schedgap.cli.arguments import add_cluster, call, count, factor
+from schedgap.cli.arguments import add_cluster, add_resume, call, count, factor
 
 
 def add_reproduce(parser: argparse.ArgumentParser) -> None:
@@ -19,9 +19,8 @@ def add_reproduce(parser: argparse.ArgumentParser) -> None:
         "--seeds", type=count, metavar="N", help="draws of every item (default: 10, up to 40 where undecided)"
     )
     parser.add_argument("--scale", type=factor, default=1.0, metavar="F", help="factor on the number of draws")
-    parser.add_argument("--workers", type=count, metavar="N", help="processes (default: one per core)")
     add_cluster(parser)
-    parser.add_argument("--resume", action="store_true", help="go on with the run in DIR")
+    add_resume(parser)
     parser.add_argument(
         "--out", type=Path, metavar="DIR", help="the run's directory (default: results/reproduce-PAPER)"
     )

@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 from typing import Protocol
 
-from schedgap.cli.arguments import add_cluster, add_seed, add_settings, call, count, seconds, to_json
+from schedgap.cli.arguments import add_cluster, add_resume, add_seed, add_settings, call, count, seconds, to_json
 from schedgap.formulations.common.errors import InputError
 
 
@@ -30,7 +30,6 @@ def add_verify(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--claims", type=Path, metavar="FILE.py", help="claims of your own: a file with CLAIMS")
     parser.add_argument("--instances", type=count, metavar="N", help="instances to try for each guarantee")
     add_seed(parser)
-    parser.add_argument("--workers", type=count, metavar="N", help="processes (default: one per core)")
     add_cluster(parser)
     parser.add_argument("--out", type=Path, metavar="DIR", help="directory for counterexample files")
     parser.add_argument(
@@ -71,13 +70,8 @@ def add_hunt(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--budget", type=seconds, metavar="S", help="seconds (default: none, it stops by counts)")
     add_seed(parser)
-    parser.add_argument("--workers", type=count, metavar="N", help="processes (default: one per core)")
     add_cluster(parser)
-    parser.add_argument(
-        "--resume",
-        action="store_true",
-        help="go on with the hunt in DIR (default: a new one, beside one that is there)",
-    )
+    add_resume(parser)
     parser.add_argument("--out", type=Path, metavar="DIR", help="the hunt's directory (default: hunts/TARGET)")
 
 

@@ -6,8 +6,10 @@ import json
 from pathlib import Path
 
 import pytest
+from matplotlib.text import Text
 from support.command import Command
 
+import schedgap
 from schedgap.benchmarks.importers.rows import Notes
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -50,6 +52,7 @@ def test_nothing_found_is_said_so(command: Command, tmp_path: Path) -> None:
 def test_a_space_for_a_comma_and_a_solution_for_an_instance(imported: str, command: Command) -> None:
     ran = command("compare", "jobs.json", "--methods", "fifo", "sjf")
     assert ran.status == 2 and ran.message.endswith("joined by commas: --methods A,sjf")
+    assert "commas" not in command("check", "jobs.json", "a.json", "b.json").message  # which has no methods
     command("solve", "jobs.json", "--method", "sjf", "--out", "solved.json")
     Path("result.json").write_text(command("solve", "jobs.json", "--method", "sjf", "--json").out)
     ran = command("solve", "result.json")
@@ -64,3 +67,20 @@ def test_a_name_says_its_settings(command: Command, tmp_path: Path) -> None:
     assert named() == named("--set", "ample=false") == "small-2"
     assert named("--set", "ample=true", "jobs=5") == "small-2-ample-jobs-5"
     assert named("--set", "ample=true", "jobs=5", "servers=2", "gpus=7") == "small-2-4-settings"
+
+
+def test_a_chart_of_few_slots_is_slim_so_that_a_phone_shows_its_letters(tmp_path: Path) -> None:
+    few = schedgap.generate("rar-ddls", "small", seed=30, servers=3, gpus=3, ample=True)
+    many = schedgap.generate("rar-ddls", "paper", seed=1, jobs=20)
+    slim, wide = (schedgap.plot(one, schedgap.solve(one, "ff")) for one in (few, many))
+    assert (slim.get_figwidth(), wide.get_figwidth()) == (5.0, 10.0)
+    assert [text.get_text() for text in slim.findobj(Text)].count("j2") >= 1
+
+
+def test_the_best_schedule_of_a_picture_is_no_multiple_of_itself() -> None:
+    """A mean of thirds is no float: "2.33333 = 1 x 2.33333" stood there."""
+    given = schedgap.generate("gpu-sharing", "tiny", seed=2, jobs=3, ample=True)
+    found = schedgap.solve(given, "fifo")
+    assert found.objective is not None and found.objective % 1
+    figure = schedgap.plot(given, found, compare=found)
+    assert not [text for text in figure.findobj(Text) if "\u00d7" in text.get_text()]

@@ -62,7 +62,7 @@ def run(folder: Path, trace: str = "some.trace", **settings: object) -> tuple[Ra
     chosen = {"worker": "x", "slot_length": 10, **settings}
     found, messages = import_instance(RAR_DDLS, "gavel", [folder / trace], folder / "rates.json", chosen)
     assert isinstance(found, RarDdlsInstance)
-    said = f"no table of servers: {len(found.servers)} of {found.servers[0].gpus} GPUs assumed"
+    said = f"no table of servers: {len(found.servers)} servers of {found.servers[0].gpus} GPUs assumed"
     assert (said in messages) == ("servers" not in settings)
     return found, [message for message in messages if message != said]
 
@@ -249,7 +249,7 @@ def test_missing_and_empty_files(folder: Path) -> None:
 def test_built_in_rates_need_no_file(folder: Path) -> None:
     (folder / "some.trace").write_text(ten("ResNet-18 (batch size 32)", 1000, 2) + "\n")
     instance, messages = import_instance(RAR_DDLS, "gavel", [folder / "some.trace"])
-    assert messages == ["no table of servers: 1 of 4 GPUs assumed"] and len(instance.to_dict()["jobs"]) == 1
+    assert messages == ["no table of servers: 1 servers of 4 GPUs assumed"] and len(instance.to_dict()["jobs"]) == 1
 
 
 def real(name: str) -> list[Path]:

@@ -18,7 +18,7 @@ from support.toy import toy
 
 from schedgap.benchmarks.figures.style import new_figure, save, whole_numbers
 from schedgap.benchmarks.report.analysis import COLUMNS
-from schedgap.benchmarks.report.export import export_csv, export_parquet
+from schedgap.benchmarks.report.export import export
 from schedgap.benchmarks.report.page import picture, templates
 from schedgap.benchmarks.report.run_page import write_report
 from schedgap.benchmarks.report.sheet import Marked
@@ -199,7 +199,7 @@ def test_two_runs_compare(run: Run, tmp_path: Path) -> None:
 
 
 def test_rows_export_as_csv(run: Run, tmp_path: Path) -> None:
-    path = export_csv(run.folder, tmp_path / "rows.csv", [toy("raising", "too-good")])
+    path = export("csv", run.folder, tmp_path / "rows.csv", [toy("raising", "too-good")])
     with path.open(newline="") as file:
         rows = list(csv.DictReader(file))
     assert tuple(rows[0]) == COLUMNS
@@ -212,7 +212,7 @@ def test_rows_export_as_csv(run: Run, tmp_path: Path) -> None:
 def test_parquet_without_pyarrow_is_one_clear_line(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     with pytest.raises(InputError, match="needs the package pyarrow"):
-        export_parquet(run.folder, tmp_path / "rows.parquet", [toy()])
+        export("parquet", run.folder, tmp_path / "rows.parquet", [toy()])
 
 
 def test_no_run_is_one_clear_line(tmp_path: Path) -> None:

@@ -22,7 +22,7 @@ from support.toy import toy
 import schedgap
 from schedgap.benchmarks.records import Record, plain
 from schedgap.benchmarks.report.analysis import analyse, instance_path
-from schedgap.benchmarks.report.export import export_csv
+from schedgap.benchmarks.report.export import export
 from schedgap.benchmarks.report.run_page import write_report
 from schedgap.benchmarks.sweep.store import (
     COLUMNS,
@@ -403,7 +403,7 @@ def test_a_foreign_run_that_is_whole_is_reported_and_its_cells_are_no_formulas(f
     evil = ["=cmd|'/C calc'!A00", "@SUM(1)", "+1", "-1"]
     _doctor(folder / FILE, "UPDATE rows SET instance_name = ?, batch = ?, engine = ?, engine_version = ?", *evil)
     assert "clock set back" in write_report(folder).read_text()
-    with export_csv(folder, tmp_path / "rows.csv").open(newline="") as file:
+    with export("csv", folder, tmp_path / "rows.csv").open(newline="") as file:
         rows = list(csv.DictReader(file))
     assert [rows[0][name] for name in ("instance", "batch", "engine", "engine_version")] == [f"'{x}" for x in evil]
     assert all(float(row["objective"]) > 0 for row in rows)
