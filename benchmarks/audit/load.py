@@ -8,8 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from schedgap.benchmarks.importers.servers import TraceServer
-from schedgap.benchmarks.importers.traces import TraceJob
+from schedgap.benchmarks.importers.traces import TraceJob, TraceServer
 
 Floats = NDArray[np.float64]
 LONGEST = 10

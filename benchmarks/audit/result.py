@@ -10,15 +10,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from schedgap.benchmarks.audit.load import Clash, Load, Share
-from schedgap.benchmarks.importers.servers import TraceServer
-from schedgap.benchmarks.importers.traces import TraceJob
+from schedgap.benchmarks.importers.traces import TraceJob, TraceServer
 from schedgap.benchmarks.online.service import finish_time_fairness, jain, present
 from schedgap.benchmarks.report.sheet import Column, Sheet
 from schedgap.benchmarks.text import fixed, number, significant
 from schedgap.formulations.common.instance import Json, Solution
 
 # How a schedule served the jobs: completion times, waits, slowdowns, fairness.
-
 
 Floats = NDArray[np.float64]
 SHORT = 10.0

@@ -13,11 +13,17 @@ import numpy as np
 from schedgap.benchmarks.audit.load import load_of, steps
 from schedgap.benchmarks.audit.result import Audit
 from schedgap.benchmarks.audit.sides import BASE, Sides, placed_on, rebuild, slot_of
-from schedgap.benchmarks.importers.cells import NOT_ENDED
 from schedgap.benchmarks.importers.formats import TRACES
-from schedgap.benchmarks.importers.rows import Format, opened
-from schedgap.benchmarks.importers.servers import TraceServer
-from schedgap.benchmarks.importers.traces import ASSUMED, Trace, TraceJob, enough_servers, read_trace, user_table
+from schedgap.benchmarks.importers.rows import NOT_ENDED, Format, opened
+from schedgap.benchmarks.importers.traces import (
+    ASSUMED,
+    Trace,
+    TraceJob,
+    TraceServer,
+    enough_servers,
+    read_trace,
+    user_table,
+)
 from schedgap.benchmarks.instances.gpu_sharing.paper import PER_SERVER
 from schedgap.benchmarks.sweep.progress import Progress, Sink
 from schedgap.catalogue.registry import find_problem

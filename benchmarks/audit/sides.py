@@ -15,8 +15,7 @@ from schedgap.benchmarks.audit.load import Clash
 from schedgap.benchmarks.audit.result import RECORDED, Row, Scores, Side, Times, scores
 from schedgap.benchmarks.evaluation.contained import Bounds, Contained, Failed
 from schedgap.benchmarks.importers import find_importer
-from schedgap.benchmarks.importers.servers import TraceServer
-from schedgap.benchmarks.importers.traces import Trace, TraceJob
+from schedgap.benchmarks.importers.traces import Trace, TraceJob, TraceServer
 from schedgap.benchmarks.online.service import present
 from schedgap.benchmarks.sweep.progress import Progress
 from schedgap.benchmarks.sweep.warm import warm_once
@@ -159,7 +158,6 @@ def _shares(job: TraceJob, room: Mapping[str, int]) -> dict[str, int]:
 
 
 # The recorded schedule as a solution of gpu-sharing, with GPUs that a job has to itself.
-
 
 BASE = "gpu-sharing"
 """The problem whose schedules a record is."""

@@ -10,8 +10,10 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from schedgap.benchmarks.importers.cells import (
+from schedgap.benchmarks.importers.kubernetes import KUBERNETES
+from schedgap.benchmarks.importers.rows import (
     MISSING,
+    Format,
     LeftOut,
     between,
     count,
@@ -25,8 +27,6 @@ from schedgap.benchmarks.importers.cells import (
     seconds,
     whole,
 )
-from schedgap.benchmarks.importers.kubernetes import KUBERNETES
-from schedgap.benchmarks.importers.rows import Format
 from schedgap.benchmarks.importers.slurm import SLURM
 
 

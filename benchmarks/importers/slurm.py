@@ -6,8 +6,18 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from schedgap.benchmarks.importers.cells import NOT_ENDED, LeftOut, between, duration, given, host_names, moment, name
-from schedgap.benchmarks.importers.rows import Format, opened
+from schedgap.benchmarks.importers.rows import (
+    NOT_ENDED,
+    Format,
+    LeftOut,
+    between,
+    duration,
+    given,
+    host_names,
+    moment,
+    name,
+    opened,
+)
 from schedgap.formulations.common.errors import InputError
 from schedgap.formulations.common.instance import Json
 

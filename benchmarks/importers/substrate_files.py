@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import numpy as np
 from pydantic import Field
 
-from schedgap.benchmarks.importers.cells import name as own_name
 from schedgap.benchmarks.importers.rows import Format, Notes, read_rows
+from schedgap.benchmarks.importers.rows import name as own_name
 from schedgap.benchmarks.instances.substrates import PAPER_GPUS, Substrate
 from schedgap.catalogue.workload import Importer
 from schedgap.formulations.common.errors import InputError

@@ -17,8 +17,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
-from schedgap.benchmarks.importers.cells import host_names
-from schedgap.benchmarks.importers.rows import opened
+from schedgap.benchmarks.importers.rows import host_names, opened
 from schedgap.benchmarks.importers.slurm import gpus_of, plain_cell, told_nodes
 from schedgap.benchmarks.snapshots.kubernetes import quantity
 from schedgap.formulations.common.errors import InputError

@@ -14,7 +14,7 @@ from support.checks import ddl_cluster as check
 from support.ddl_cluster_random import placed_instance
 from support.work import PATIENCE
 
-from schedgap.benchmarks.instances.ddl_cluster.random import tiny
+from schedgap.benchmarks.instances.ddl_cluster.workload import tiny
 from schedgap.formulations.common.errors import ModelRefused
 from schedgap.formulations.common.numbers import agrees
 from schedgap.formulations.ddl_cluster.bounds import lower_bound

@@ -14,8 +14,7 @@ from schedgap.benchmarks.audit.result import Audit, scores
 from schedgap.benchmarks.audit.run import detect
 from schedgap.benchmarks.audit.sides import exclusive_instance, exclusive_record
 from schedgap.benchmarks.importers.formats import SLURM
-from schedgap.benchmarks.importers.servers import TraceServer
-from schedgap.benchmarks.importers.traces import TraceJob, read_trace
+from schedgap.benchmarks.importers.traces import TraceJob, TraceServer, read_trace
 from schedgap.catalogue.registry import find_problem
 from schedgap.formulations.common.errors import InputError
 

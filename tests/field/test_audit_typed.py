@@ -10,8 +10,7 @@ from schedgap import audit
 from schedgap.benchmarks.audit.page import _gantt
 from schedgap.benchmarks.audit.sides import typed_instance, typed_record, typed_times
 from schedgap.benchmarks.importers.formats import SLURM
-from schedgap.benchmarks.importers.servers import TraceServer
-from schedgap.benchmarks.importers.traces import TraceJob, read_trace
+from schedgap.benchmarks.importers.traces import TraceJob, TraceServer, read_trace
 from schedgap.catalogue.registry import find_problem
 
 FIELD = Path(__file__).parents[1] / "data" / "field"

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from oracles.ddljs import brute_force
 
-from schedgap.benchmarks.instances.ddljs.random import (
+from schedgap.benchmarks.instances.ddljs.workload import (
     FAMILIES,
     NAMED_CONCAVE,
     crowded,

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from schedgap.benchmarks.instances.g_vne import random as adversarial
-from schedgap.benchmarks.instances.g_vne.random import NAMED
+from schedgap.benchmarks.instances.g_vne import workload as adversarial
+from schedgap.benchmarks.instances.g_vne.workload import NAMED
 from schedgap.heuristics.common.guarantee import Case, Evaluation, Verdict, not_applicable
 from schedgap.heuristics.g_vne import guarantees, lp_rs_mde, measured, mixture
 

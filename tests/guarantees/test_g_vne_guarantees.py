@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from schedgap.benchmarks.instances.g_vne.random import FAMILIES, NAMED
+from schedgap.benchmarks.instances.g_vne.workload import FAMILIES, NAMED
 from schedgap.benchmarks.ledger.verify import verify
 from schedgap.catalogue.g_vne import PROBLEM as G_VNE
 from schedgap.formulations.g_vne.instance import GVneInstance

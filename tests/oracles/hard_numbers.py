@@ -15,9 +15,9 @@ import numpy as np
 
 from oracles.gang_placement import random_case as random_gangs
 from schedgap.benchmarks.instances.comm_contention import workload as comm_contention
-from schedgap.benchmarks.instances.ddl_cluster import random as ddl_cluster
-from schedgap.benchmarks.instances.ddljs import random as ddljs
-from schedgap.benchmarks.instances.g_vne import random as g_vne
+from schedgap.benchmarks.instances.ddl_cluster import workload as ddl_cluster
+from schedgap.benchmarks.instances.ddljs import workload as ddljs
+from schedgap.benchmarks.instances.g_vne import workload as g_vne
 from schedgap.benchmarks.instances.gpu_sharing import workload as gpu_sharing
 from schedgap.benchmarks.instances.hadar import random as hadar
 from schedgap.formulations.comm_contention.instance import CommContentionInstance

@@ -13,7 +13,7 @@ from scipy.optimize import linprog
 from oracles import TooManyError, ddl_cluster_rows, g_vne, gpu_sharing, hadar, rar_ddls
 from oracles.gang_placement import Search
 from schedgap.benchmarks.instances.comm_contention.workload import tiny as tiny_comm
-from schedgap.benchmarks.instances.ddljs.random import tiny as tiny_ddljs
+from schedgap.benchmarks.instances.ddljs.workload import tiny as tiny_ddljs
 from schedgap.benchmarks.instances.gang_placement.workload import tiny as tiny_gangs
 from schedgap.benchmarks.instances.gpu_sharing.workload import tiny as tiny_gpu_sharing
 from schedgap.catalogue.registry import find_problem

@@ -19,7 +19,7 @@ FLOORS: tuple[tuple[str, ...], ...] = (
     ("studies",),
 )
 """From the ground up. A room imports from lower floors only."""
-TABLES = {"workload.py", "from_trace.py"}
+TABLES = {"workload.py"}
 """Of a problem in ``instances/``, the room `workload`: its table, and what makes its instances of imported traces."""
 FLOOR = {room: number for number, floor in enumerate(FLOORS) for room in floor}
 

@@ -10,7 +10,7 @@ import pytest
 from support.checks import ddl_cluster as check
 from support.ddl_cluster_clusters import expected_gpus, full_memory, random_cluster, services_at
 
-from schedgap.benchmarks.instances.ddl_cluster.random import paper, small
+from schedgap.benchmarks.instances.ddl_cluster.workload import paper, small
 from schedgap.formulations.common.errors import InputError
 from schedgap.formulations.ddl_cluster.audit import audit
 from schedgap.formulations.ddl_cluster.clock import clock_of

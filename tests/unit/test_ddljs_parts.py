@@ -11,7 +11,7 @@ from support.work import PASSED, PATIENCE
 from schedgap.benchmarks.figures.ddljs import worker_slots, workers_by_slot
 from schedgap.benchmarks.importers import import_instance
 from schedgap.benchmarks.instances import make_instance, workload_of
-from schedgap.benchmarks.instances.ddljs.random import late, paper, small, tight, tiny
+from schedgap.benchmarks.instances.ddljs.workload import late, paper, small, tight, tiny
 from schedgap.catalogue.ddljs import PROBLEM as DDLJS
 from schedgap.catalogue.run import run_method
 from schedgap.formulations.ddljs.instance import DdljsInstance

@@ -6,7 +6,7 @@ from oracles.g_vne import brute_force, random_case
 from support.checks import g_vne as check
 from support.work import PASSED, Looks
 
-from schedgap.benchmarks.instances.g_vne.random import large_tree, small
+from schedgap.benchmarks.instances.g_vne.workload import large_tree, small
 from schedgap.catalogue.g_vne import PROBLEM as G_VNE
 from schedgap.catalogue.run import run_method
 from schedgap.formulations.common.numbers import MAXIMISE

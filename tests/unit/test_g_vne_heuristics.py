@@ -8,7 +8,7 @@ from support.checks import g_vne as check
 from support.checks import g_vne_loads as check_loads
 from support.work import PASSED, Looks
 
-from schedgap.benchmarks.instances.g_vne.random import NAMED, fat, random, small, star, tiny
+from schedgap.benchmarks.instances.g_vne.workload import NAMED, fat, random, small, star, tiny
 from schedgap.benchmarks.studies.g_vne_relaxations import augmented_relaxation, node_relaxation
 from schedgap.catalogue.g_vne import PROBLEM as G_VNE
 from schedgap.catalogue.run import run_method

@@ -7,7 +7,7 @@ import pytest
 from oracles.g_vne import random_case
 from support.g_vne_enumeration import cheapest_ring, distances, enumerated_lp
 
-from schedgap.benchmarks.instances.g_vne.random import small
+from schedgap.benchmarks.instances.g_vne.workload import small
 from schedgap.catalogue.g_vne import PROBLEM as G_VNE
 from schedgap.catalogue.run import run_method
 from schedgap.formulations.g_vne.ring_network import tables

@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from schedgap.benchmarks.instances.ddl_cluster.random import small as trained
-from schedgap.benchmarks.instances.ddl_cluster.random import tiny as placed
-from schedgap.benchmarks.instances.ddljs.random import paper, small, tiny
+from schedgap.benchmarks.instances.ddl_cluster.workload import small as trained
+from schedgap.benchmarks.instances.ddl_cluster.workload import tiny as placed
+from schedgap.benchmarks.instances.ddljs.workload import paper, small, tiny
 from schedgap.benchmarks.studies import best_known
 from schedgap.catalogue.ddl_cluster import PROBLEM as DDL_CLUSTER
 from schedgap.catalogue.ddljs import PROBLEM as DDLJS

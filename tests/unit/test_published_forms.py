@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from schedgap.benchmarks.instances import make_instance
-from schedgap.benchmarks.instances.ddljs.random import FAMILIES, conflicts, star
+from schedgap.benchmarks.instances.ddljs.workload import FAMILIES, conflicts, star
 from schedgap.benchmarks.instances.rar_ddls.random import tiny
 from schedgap.catalogue.registry import all_problems, find_problem
 from schedgap.catalogue.run import run_method

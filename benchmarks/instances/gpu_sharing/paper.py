@@ -10,8 +10,8 @@ from typing import Annotated, Any, Literal, TypeAlias
 import numpy as np
 from pydantic import Field
 
-from schedgap.benchmarks.instances.profiles.packed_pairs import drawn_ratio
 from schedgap.benchmarks.instances.profiles.pollux_tasks import TASKS
+from schedgap.benchmarks.instances.profiles.throughputs import drawn_ratio
 from schedgap.formulations.common.errors import InputError
 from schedgap.formulations.common.instance import Json
 from schedgap.formulations.gpu_sharing.instance import GpuSharingInstance
@@ -55,7 +55,7 @@ def simulated(
     jobs, servers : 240 jobs for Table III, 480 for Table IV; servers of 4 GPUs
     xi : the interference ratio of every pair of jobs (Figure 6b); where not given, a table over the ordered
         pairs of tasks drawn from 1 to 2, since the paper's measured table is only a figure
-    pairs : where that table comes from: uniform, or drawn from the ratios of measured pairs (``packed_pairs.py``)
+    pairs : where that table comes from: uniform, or drawn from the ratios of measured pairs (``throughputs.py``)
     """
     rng = np.random.default_rng(seed)
     names = list(TASKS)

@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal
 import numpy as np
 from pydantic import Field
 
-from schedgap.benchmarks.instances.options import Jobs
+from schedgap.benchmarks.instances import Jobs
 from schedgap.benchmarks.instances.profiles.throughputs import BUILT_IN
 from schedgap.formulations.common.instance import Json
 from schedgap.formulations.hadar.instance import HadarInstance

@@ -9,19 +9,21 @@ from typing import Annotated, Any
 import numpy as np
 from pydantic import Field
 
-from schedgap.benchmarks.instances.options import Longest, Servers
+from schedgap.benchmarks.instances import Longest, Servers
 from schedgap.benchmarks.instances.profiles.throughputs import BUILT_IN
-from schedgap.benchmarks.instances.rar_ddls.horizon import ample_horizon, certified_horizon
-from schedgap.benchmarks.instances.rar_ddls.measured import Setup, measured_job
-from schedgap.benchmarks.instances.rar_ddls.options import (
+from schedgap.benchmarks.instances.rar_ddls.measured import (
     Ample,
     ContentionPenalty,
     Extra,
     Horizon,
     OverheadSlots,
     RaisedHorizon,
+    Setup,
     Slack,
     Worker,
+    ample_horizon,
+    certified_horizon,
+    measured_job,
 )
 from schedgap.formulations.common.errors import InputError
 from schedgap.formulations.common.instance import LARGEST_COUNT, Json

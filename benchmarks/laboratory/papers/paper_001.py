@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, cast
 import numpy as np
 
 from schedgap.benchmarks.figures.palette import LINES as PALETTE
-from schedgap.benchmarks.instances.ddl_cluster.random import GPU_MEMORY, LINK, MODELS
+from schedgap.benchmarks.instances.ddl_cluster.workload import GPU_MEMORY, LINK, MODELS
 from schedgap.benchmarks.laboratory.data import Data, printed_table
 from schedgap.benchmarks.laboratory.declare import ABSOLUTE, RATIO, Axis, Choice, Claim, Item, Metric, Paper, Series
 from schedgap.benchmarks.laboratory.draw import bars, distribution, lines

@@ -13,8 +13,8 @@ import numpy as np
 
 from schedgap.benchmarks.figures.palette import LINES as PALETTE
 from schedgap.benchmarks.importers import import_instance
-from schedgap.benchmarks.instances.profiles.packed_pairs import COUNT, QUANTILES
 from schedgap.benchmarks.instances.profiles.pollux_tasks import TASKS as POLLUX_TASKS
+from schedgap.benchmarks.instances.profiles.throughputs import COUNT, QUANTILES
 from schedgap.benchmarks.laboratory.data import Data
 from schedgap.benchmarks.laboratory.declare import RATIO, Axis, Choice, Claim, Item, Metric, Panel, Series
 from schedgap.benchmarks.laboratory.draw import bars, grouped, lines

@@ -6,7 +6,7 @@ import os
 import time
 from collections.abc import Callable, Sequence
 
-from schedgap.benchmarks.instances.g_vne.random import large_tree, racks, random, small, tiny
+from schedgap.benchmarks.instances.g_vne.workload import large_tree, racks, random, small, tiny
 from schedgap.benchmarks.studies.g_vne_relaxations import augmented_relaxation, plain_relaxation
 from schedgap.formulations.common.instance import Json
 from schedgap.formulations.common.numbers import MAXIMISE, ratio
