@@ -11,7 +11,7 @@ from schedgap.formulations.common.declarative import Form
 from schedgap.formulations.common.instance import Instance
 from schedgap.formulations.common.numbers import MINIMISE
 from schedgap.formulations.ddl_cluster.instance import DdlClusterInstance, DdlClusterSolution
-from schedgap.heuristics.common.best_start import Improve
+from schedgap.heuristics.common.run import Improve
 
 
 def best_start(improve: Improve) -> Function:

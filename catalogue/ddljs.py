@@ -13,7 +13,7 @@ from schedgap.formulations.ddljs.instance import DdljsInstance, DdljsSolution
 
 
 def _check_loads() -> Checker:
-    from schedgap.formulations.common.solution import parsed
+    from schedgap.formulations.common.instance import parsed
     from schedgap.formulations.ddljs.check import check_loads
 
     return parsed(check_loads, DdljsSolution)

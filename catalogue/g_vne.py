@@ -28,7 +28,7 @@ def _augmented(instance: Instance, tighten: bool) -> DeclarativeModel:
 
 
 def _check_loads() -> Checker:
-    from schedgap.formulations.common.solution import parsed
+    from schedgap.formulations.common.instance import parsed
     from schedgap.formulations.g_vne.check import check_loads
 
     return parsed(check_loads, GVneSolution)

@@ -15,7 +15,7 @@ from schedgap.formulations.gpu_sharing.instance import GpuSharingInstance, GpuSh
 
 
 def _check_elastic() -> Checker:
-    from schedgap.formulations.common.solution import parsed
+    from schedgap.formulations.common.instance import parsed
     from schedgap.formulations.gpu_sharing.check import check_elastic
     from schedgap.formulations.gpu_sharing.instance import ElasticSolution
 

@@ -13,7 +13,7 @@ from schedgap.formulations.hadar.instance import HadarInstance, HadarSolution
 
 
 def _check_forked() -> Checker:
-    from schedgap.formulations.common.solution import parsed
+    from schedgap.formulations.common.instance import parsed
     from schedgap.formulations.hadar.check import check_forked
     from schedgap.formulations.hadar.instance import ForkedSolution
 

@@ -177,8 +177,7 @@ def certify(
         Bad input, a method outside the model, or a result whose schedule the checker rejects.
     """
     from schedgap.solvers.budget import Budget, OutOfBudgetError
-    from schedgap.solvers.certificates.bounds import prove_bound
-    from schedgap.solvers.certificates.make import Effort, check, prove
+    from schedgap.solvers.certificates.make import Effort, check, prove, prove_bound
     from schedgap.solvers.certificates.tree import Unproven
     from schedgap.solvers.certificates.vipr import says_bounds
     from schedgap.solving import solve

@@ -12,8 +12,7 @@ from schedgap.benchmarks.figures.palette import FAINT, PALETTE
 from schedgap.benchmarks.figures.style import Colour, job_colour
 from schedgap.benchmarks.figures.timeline import Box, Timeline, row_height, short
 from schedgap.formulations.common.instance import Solution
-from schedgap.formulations.ddl_cluster.clock import clock_of
-from schedgap.formulations.ddl_cluster.instance import DdlClusterInstance, Gpu
+from schedgap.formulations.ddl_cluster.instance import DdlClusterInstance, Gpu, clock_of
 from schedgap.formulations.ddl_cluster.simulate_plain import Log, simulate_plain, task_count
 
 DETAILED_TASKS = 4000

@@ -88,7 +88,7 @@ class Claim:
     # text, section: what is claimed and where
     text: str
     section: str
-    parts: tuple[Rule, ...] = ()  # rules; what they say together is the verdict (``verdicts.py``)
+    parts: tuple[Rule, ...] = ()  # rules; what they say together is the verdict (``running.py``)
     printed: str = ""  # what the paper prints for it, in short; empty where it prints no number
     # labels of the second choices it is judged under, too; None is all of the item's
     choices: tuple[str, ...] | None = None

@@ -15,8 +15,7 @@ from PIL import Image
 from schedgap.benchmarks.laboratory.data import Data, interval, plus_minus
 from schedgap.benchmarks.laboratory.declare import MAIN, Item, Metric, Paper
 from schedgap.benchmarks.laboratory.draw import figure_of
-from schedgap.benchmarks.laboratory.running import FIRST_SEED, Finding
-from schedgap.benchmarks.laboratory.verdicts import Judged
+from schedgap.benchmarks.laboratory.running import FIRST_SEED, Finding, Judged
 from schedgap.benchmarks.text import significant
 from schedgap.formulations.common.files import write_bytes, write_text
 

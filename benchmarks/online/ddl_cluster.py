@@ -1,7 +1,7 @@
 """ddl-cluster as it comes to be known: who starts when and on which GPUs; and Ada-SRSF's queue with LWF placement.
 
-Time is in ticks (see :class:`~schedgap.formulations.ddl_cluster.clock.Clock`). The cluster itself runs tasks and admits
-all-reduces as Ada-SRSF does; what a policy decides is which job starts, when, and where.
+Time is in ticks (see :class:`~schedgap.formulations.ddl_cluster.instance.Clock`). The cluster itself runs tasks and
+admits all-reduces as Ada-SRSF does; what a policy decides is which job starts, when, and where.
 """
 
 from __future__ import annotations
@@ -16,8 +16,7 @@ from schedgap.benchmarks.online.replay import Estimates, Refused, World, gpus_of
 from schedgap.benchmarks.online.state import Action, Job, State
 from schedgap.formulations.common.instance import Json, Solution
 from schedgap.formulations.common.numbers import exact
-from schedgap.formulations.ddl_cluster.clock import MEMORY_CAPACITY, clock_of
-from schedgap.formulations.ddl_cluster.instance import DdlClusterInstance
+from schedgap.formulations.ddl_cluster.instance import MEMORY_CAPACITY, DdlClusterInstance, clock_of
 from schedgap.heuristics.ddl_cluster.kernel import run_fast
 from schedgap.heuristics.ddl_cluster.simulation import prepared
 from schedgap.heuristics.ddl_cluster.state import NEVER

@@ -15,7 +15,7 @@ from typing import Any
 
 from schedgap.benchmarks.laboratory.page import MARK, VERDICTS, markdown_table, wrapped
 from schedgap.benchmarks.laboratory.papers import NAMES, find_paper
-from schedgap.benchmarks.laboratory.verdicts import Verdict
+from schedgap.benchmarks.laboratory.running import Verdict
 from schedgap.formulations.common.errors import InputError, SchedgapError
 from schedgap.formulations.common.files import write_text
 from schedgap.formulations.common.instance import Json
@@ -41,7 +41,7 @@ it *agrees in size* when it lies where one more draw of ours would with 95%, wit
 (s the standard deviation of n draws). Unfinished runs enter no mean, and their number
 is told.
 
-**Verdicts** are computed from the data by `benchmarks/laboratory/verdicts.py`. A claim *reproduces* when all that
+**Verdicts** are computed from the data by `benchmarks/laboratory/running.py`. A claim *reproduces* when all that
 it says holds, *in
 part* when some of it holds, *does not reproduce* when nothing holds and something fails, and *cannot be decided*
 when everything is

@@ -15,8 +15,8 @@ from typing import Any
 from schedgap.formulations.comm_contention.instance import CommContentionInstance, CommContentionSolution
 from schedgap.formulations.common.check import CheckReport, Violation
 from schedgap.formulations.common.errors import Disagreement
+from schedgap.formulations.common.instance import one_for_each
 from schedgap.formulations.common.numbers import CHECK_TOLERANCE, exact
-from schedgap.formulations.common.solution import one_for_each
 
 # The two replays of comm-contention's checker: in rationals, and between two roundings for many tasks.
 #

@@ -16,11 +16,12 @@ from schedgap.formulations.common.instance import (
     Moment,
     Part,
     Positive,
+    Seconds,
+    TypedSolution,
     unique_ids,
 )
 from schedgap.formulations.common.link import Link
 from schedgap.formulations.common.numbers import exact
-from schedgap.formulations.common.solution import Seconds, TypedSolution
 
 
 class Task(Part):

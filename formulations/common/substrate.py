@@ -23,12 +23,13 @@ from schedgap.formulations.common.instance import (
     Identifier,
     JobsInstance,
     Json,
+    Listed,
     NonNegative,
     Part,
+    TypedSolution,
     unique_ids,
 )
 from schedgap.formulations.common.numbers import CHECK_TOLERANCE, LARGEST_SLACK, exact
-from schedgap.formulations.common.solution import Listed, TypedSolution
 
 if TYPE_CHECKING:
     import networkx

@@ -11,8 +11,8 @@ from itertools import pairwise
 
 from schedgap.formulations.common.check import Violation, some_of
 from schedgap.formulations.common.errors import InputError
+from schedgap.formulations.common.instance import one_for_each
 from schedgap.formulations.common.numbers import CHECK_TOLERANCE, exact
-from schedgap.formulations.common.solution import one_for_each
 from schedgap.formulations.ddl_cluster.instance import DdlClusterInstance, Gpu, TaskTimes
 
 LARGEST_SCHEDULE = 100_000

@@ -2,7 +2,7 @@
 
 What is written here is the definition that any simulator must reproduce tick by tick; :mod:`.replay` is the checker's,
 and `tests/oracles/ddl_cluster_events.py` the plain form, which goes through every event of every job. Time is
-counted in ticks (see :class:`~schedgap.formulations.ddl_cluster.clock.Clock`), so there are no tolerances.
+counted in ticks (see :class:`~schedgap.formulations.ddl_cluster.instance.Clock`), so there are no tolerances.
 
 A job's life. It enters the queue at its arrival, or later where a schedule holds it back until its release ("arrives"
 below is then the release; its completion time counts from the arrival all the same). It is placed, and then repeats
@@ -64,8 +64,7 @@ from schedgap.formulations.common.instance import Solution
 from schedgap.formulations.common.numbers import exact
 from schedgap.formulations.ddl_cluster import replay as events
 from schedgap.formulations.ddl_cluster import replay_components as tables
-from schedgap.formulations.ddl_cluster.clock import MEMORY_CAPACITY, Clock, clock_of
-from schedgap.formulations.ddl_cluster.instance import DdlClusterInstance, Gpu
+from schedgap.formulations.ddl_cluster.instance import MEMORY_CAPACITY, Clock, DdlClusterInstance, Gpu, clock_of
 
 POLICIES: Mapping[str, tuple[int, bool]] = {
     "srsf-1": (1, False),

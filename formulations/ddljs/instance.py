@@ -12,12 +12,13 @@ from schedgap.formulations.common.instance import (
     Count,
     Frozen,
     Identifier,
+    Listed,
     NonNegative,
     Part,
     Positive,
+    TypedSolution,
     unique_ids,
 )
-from schedgap.formulations.common.solution import Listed, TypedSolution
 from schedgap.formulations.common.substrate import (
     MOST_WORKERS,
     Finite,

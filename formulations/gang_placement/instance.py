@@ -20,13 +20,14 @@ from schedgap.formulations.common.instance import (
     Identifier,
     Instance,
     Line,
+    Listed,
     Moment,
     NonNegative,
     Part,
     Positive,
+    TypedSolution,
     unique_ids,
 )
-from schedgap.formulations.common.solution import Listed, TypedSolution
 
 WHOLE = 1000
 """Thousandths of one device."""

@@ -16,8 +16,8 @@ from math import ceil
 
 from schedgap.formulations.common.check import CheckReport, Violation, some_of
 from schedgap.formulations.common.errors import InputError
+from schedgap.formulations.common.instance import known_only, one_for_each
 from schedgap.formulations.common.numbers import CHECK_TOLERANCE, exact
-from schedgap.formulations.common.solution import known_only, one_for_each
 from schedgap.formulations.gpu_sharing.instance import ElasticSolution, GpuSharingInstance, GpuSharingSolution, Job
 
 _DIGITS = decimal.Context(prec=90, Emax=999999, Emin=-999999)

@@ -17,12 +17,15 @@ from schedgap.formulations.common.instance import (
     FrozenDict,
     GpuServer,
     Identifier,
+    Listed,
     NonNegative,
     Part,
     Positive,
+    Slot,
+    TypedSolution,
+    listed,
     unique_ids,
 )
-from schedgap.formulations.common.solution import Listed, Slot, TypedSolution, listed
 
 Slowdown = Annotated[float, Field(ge=1, le=1e6)]
 """An interference ratio xi: the factor on an iteration time, from 1 to 10^6."""

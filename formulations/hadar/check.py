@@ -9,8 +9,8 @@ from fractions import Fraction
 from itertools import pairwise
 
 from schedgap.formulations.common.check import CheckReport, Violation
+from schedgap.formulations.common.instance import known_only
 from schedgap.formulations.common.numbers import CHECK_TOLERANCE, exact
-from schedgap.formulations.common.solution import known_only
 from schedgap.formulations.hadar.instance import ForkedSolution, HadarInstance, HadarSolution, Job, Machine, runs_of
 
 Pool = tuple[str, str]

@@ -11,8 +11,8 @@ from collections.abc import Iterator, Mapping
 from fractions import Fraction
 
 from schedgap.formulations.common.check import CheckReport, Violation
+from schedgap.formulations.common.instance import known_only, one_for_each
 from schedgap.formulations.common.numbers import CHECK_TOLERANCE, exact
-from schedgap.formulations.common.solution import known_only, one_for_each
 from schedgap.formulations.rar_ddls.instance import Job, RarDdlsInstance, RarDdlsSolution
 
 MOST_BEYOND = 2_000_000

@@ -17,9 +17,10 @@ from schedgap.formulations.common.instance import (
     NonNegative,
     Part,
     Positive,
+    Slot,
+    TypedSolution,
     unique_ids,
 )
-from schedgap.formulations.common.solution import Slot, TypedSolution
 
 
 class Network(Part):

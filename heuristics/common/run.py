@@ -1,14 +1,22 @@
-"""The form of a heuristic's answer."""
+"""The form of a heuristic's answer, and the best of them as what an improving method starts from."""
 
 from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass, field, replace
+from functools import partial, wraps
 from typing import Any, TypeVar
 
-from schedgap.formulations.common.instance import Solution
+from schedgap.formulations.common.check import CheckReport
+from schedgap.formulations.common.errors import InputError
+from schedgap.formulations.common.instance import Instance, Solution
+from schedgap.solvers.budget import Budget, OutOfBudgetError
+from schedgap.solvers.incumbent import Incumbent
+from schedgap.solvers.result import Deadline, Result, SolveOptions
 
 
 @dataclass(frozen=True)
@@ -70,3 +78,137 @@ def variant(
     run.__doc__ = about
     run.__signature__ = signature.replace(parameters=kept)  # type: ignore[attr-defined]
     return run
+
+
+# What an improving method starts from: the best schedule of a problem's heuristics, or a given one that is better.
+
+SHARE = 0.75
+"""Of the time: what all heuristics together may take. Each has an equal part of what those before it leave."""
+SHARE_OF_PROOF = 0.5
+"""The same before a method that proves."""
+SHARE_AGAIN = 0.5
+"""Of the time that is left then: what those may take that a busy machine gave no turn."""
+TURN = 0.5
+"""Of an equal part of the time, in seconds of the processor: what a turn is."""
+
+processor = time.process_time
+"""Seconds of the processor that this program has had."""
+
+Improve = Callable[..., Result]
+"""Called as an exact method is, with the instance and options that have a start."""
+Heuristics = Sequence[Callable[..., object]]
+"""Heuristics in the order in which they run, with their default settings."""
+
+
+def from_best(
+    heuristics: Callable[[], Heuristics],  # imports them; all of them make schedules of the problem itself
+    check: Callable[[Instance, Solution], CheckReport],  # the problem's checker
+    sense: int,  # +1 minimise, -1 maximise
+    improve: Improve,  # an exact method's function, which makes use of a start
+    # what a solution says of its objective, where a check takes long: the best by that is the start, and `improve` is
+    # the first to check it
+    stated: Callable[[Solution], float] | None = None,
+    *,
+    # of the time that is left, what all heuristics together may take; those that were cut off before they had the
+    # processor for half of an equal part of it begin again, in equal parts of half of what is left
+    share: float = SHARE,
+    # a certified bound on the optimum; a schedule that meets it is the answer
+    bound: Callable[[Instance], float | None] | None = None,
+) -> Improve:
+    """The method that gives `improve` the best schedule of the heuristics as its start."""
+
+    @wraps(improve)
+    def method(instance: Instance, options: SolveOptions, **settings: Any) -> Result:
+        best = Incumbent(sense, options, partial(check, instance))
+        best.tighten(None if bound is None else bound(instance))
+        known = [] if options.start is None else [("start", options.start)]
+
+        def note(name: str, solution: Solution | None) -> None:
+            if solution is not None:
+                known.append((name, solution))
+            if stated is None:
+                for name, solution in known:
+                    best.propose(solution, name)
+                known.clear()
+
+        try:
+            inside = heuristics()
+            starved = _take_turns(best, inside, instance, share, note)
+            _take_turns(best, starved, instance, SHARE_AGAIN, note)
+            if best.solution is None and not known and best.seconds_left() is not None:
+                _take_turns(best, inside[:1], instance, 1.0, note)  # another try, where none was in time
+        except KeyboardInterrupt:
+            best.interrupted = True
+            if stated is not None and known:
+                best.propose(min(known, key=lambda row: sense * stated(row[1]))[1])
+            return best.result()
+        if best.proven:
+            return best.result()
+        start: Solution | None = best.solution
+        facts: dict[str, Any] = {"start by": best.info.get("found by"), "start": best.objective}
+        if stated is not None and known:
+            name, start = min(known, key=lambda row: sense * stated(row[1]))
+            facts = {"start by": name}
+        before = time.monotonic() - best.began
+        result = improve(instance, replace(options, start=start), **settings)
+        seconds = before + (result.solve_seconds or 0.0)
+        return replace(result, solve_seconds=seconds, info={**facts, **result.info})
+
+    return method
+
+
+def _take_turns(
+    best: Incumbent,
+    turns: Heuristics,
+    instance: Instance,
+    part: float,
+    note: Callable[[str, Solution | None], None],
+) -> Heuristics:
+    """Run heuristics in equal parts of so much of the time; those that had no turn of the processor."""
+    remaining = best.seconds_left(part)
+    until = best.options.deadline if remaining is None else best.options.deadline.capped(remaining)
+    turn = 0.0 if remaining is None else TURN * remaining / max(1, len(turns))
+    starved = []
+    for number, heuristic in enumerate(turns):
+        if best.proven:
+            break
+        solution, began = None, processor()
+        if not best.out_of_time():
+            solution, ended = _run(best, heuristic, instance, until, len(turns) - number)
+            starved += [heuristic] if not ended and processor() - began < turn else []
+        note(getattr(heuristic, "__name__", "heuristic").replace("_", "-"), solution)
+    return starved
+
+
+def _run(
+    best: Incumbent, heuristic: Callable[..., object], instance: Instance, until: Deadline, parts: int
+) -> tuple[Solution | None, bool]:
+    """What a heuristic makes, and whether it came to its end before its part of the time was over."""
+    own: dict[str, Any] = {"seed": best.options.seed}
+    deadline = _part(until, parts)
+    if "deadline" in inspect.signature(heuristic).parameters:
+        own["deadline"] = deadline
+    budget = None if deadline.moment is None else Budget(deadline)  # whose run it is watches the memory
+    answer: object = None
+    try:
+        with budget or nullcontext():
+            answer = heuristic(instance, **own)
+    except InputError:  # a method that refuses this instance
+        return None, True
+    except OutOfBudgetError:
+        if budget is not None:
+            budget.end()
+        if budget is None or budget.over is None:  # of the run itself, not of this heuristic
+            raise
+        return None, False
+    return _solution(answer), True
+
+
+def _part(until: Deadline, parts: int) -> Deadline:
+    left = until.remaining()
+    return until if left is None else until.capped(left / parts)
+
+
+def _solution(answer: object) -> Solution | None:
+    solution = (answer.solution or answer.partial) if isinstance(answer, HeuristicRun) else answer
+    return solution if isinstance(solution, dict) else None

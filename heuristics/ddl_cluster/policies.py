@@ -13,12 +13,16 @@ from pydantic import Field
 from schedgap.formulations.common.instance import Json
 from schedgap.formulations.common.options import options_of, parse_settings
 from schedgap.formulations.ddl_cluster.audit import AUDITED_TASKS, WHOLE_TASKS
-from schedgap.formulations.ddl_cluster.clock import clock_of
-from schedgap.formulations.ddl_cluster.instance import DdlClusterInstance
+from schedgap.formulations.ddl_cluster.instance import DdlClusterInstance, clock_of
 from schedgap.formulations.ddl_cluster.simulate_plain import INTERPRETED_TASKS, POLICIES, task_count
 from schedgap.heuristics.common.run import HeuristicRun
-from schedgap.heuristics.ddl_cluster.conservation import broken_conservation
-from schedgap.heuristics.ddl_cluster.simulation import FastRun, OutOfTimeError, TooManyMessagesError, simulate
+from schedgap.heuristics.ddl_cluster.simulation import (
+    FastRun,
+    OutOfTimeError,
+    TooManyMessagesError,
+    broken_conservation,
+    simulate,
+)
 from schedgap.solvers.result import NO_DEADLINE, Deadline
 
 # How long a run of ddl-cluster and its check take at least, so that a time limit can refuse what cannot fit.

@@ -104,7 +104,7 @@ def idle_servers(case: Case) -> Evaluation:
     So a job on several servers has to be on all of them; where that takes more workers than it may have, rings stay
     on one server each, as on a network without links.
     """
-    from schedgap.formulations.common.solution import parsed
+    from schedgap.formulations.common.instance import parsed
     from schedgap.formulations.ddljs.check import check
     from schedgap.formulations.ddljs.instance import DdljsSolution
     from schedgap.formulations.ddljs.models import build_ilp

@@ -219,7 +219,7 @@ def _colgen(instance: GVneInstance, asked: Asked) -> Answer:
 
 def _engine(name: str) -> Inner:
     def call(instance: GVneInstance, asked: Asked) -> Answer:
-        from schedgap.formulations.common.solution import parsed
+        from schedgap.formulations.common.instance import parsed
         from schedgap.formulations.g_vne.check import check
         from schedgap.formulations.g_vne.instance import GVneSolution
         from schedgap.formulations.g_vne.models import build_ilp

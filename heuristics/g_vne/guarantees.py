@@ -267,7 +267,7 @@ def _theorem_10_factor(case: Case) -> float:
 
 def _sandwich(case: Case) -> Evaluation:
     """OPT <= capped LP <= augmented LP."""
-    from schedgap.heuristics.g_vne.mixture import relax
+    from schedgap.heuristics.g_vne.lp_rs_mde import relax
 
     assert isinstance(case.instance, GVneInstance)
     capped = relax(case.instance, capped=True)

@@ -13,8 +13,7 @@ from scipy.stats import beta as beta_distribution
 
 from schedgap.formulations.g_vne.instance import GVneInstance
 from schedgap.heuristics.common.guarantee import Measured
-from schedgap.heuristics.g_vne.lp_rs_mde import Plan
-from schedgap.heuristics.g_vne.mixture import Mixture, shares
+from schedgap.heuristics.g_vne.lp_rs_mde import Mixture, Plan, shares
 from schedgap.solvers.result import SolveOptions
 
 # How often randomized rounding does what Theorem 8 promises: counts with confidence limits.

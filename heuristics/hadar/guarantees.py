@@ -9,8 +9,7 @@ from typing import cast
 import numpy as np
 
 from schedgap.formulations.common.errors import InputError
-from schedgap.formulations.hadar.forked import node_speeds
-from schedgap.formulations.hadar.instance import HadarInstance
+from schedgap.formulations.hadar.instance import HadarInstance, node_speeds
 from schedgap.formulations.hadar.tables import tables
 from schedgap.heuristics.common.guarantee import (
     READING,

@@ -14,8 +14,7 @@ from pydantic import Field
 from schedgap.formulations.common.instance import once_per_instance
 from schedgap.formulations.common.numbers import exact
 from schedgap.formulations.hadar.check import check_forked
-from schedgap.formulations.hadar.forked import node_speeds
-from schedgap.formulations.hadar.instance import ForkedSolution, HadarInstance
+from schedgap.formulations.hadar.instance import ForkedSolution, HadarInstance, node_speeds
 from schedgap.formulations.hadar.tables import tables, worth_of
 from schedgap.heuristics.common.run import HeuristicRun
 from schedgap.heuristics.hadar.simulate import MOST_ENTRIES, Overhead, RestartDelay, refuse_long_delay, short_of_time

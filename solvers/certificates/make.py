@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 import json
 import pkgutil
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from fractions import Fraction
@@ -78,8 +78,6 @@ def prove(
 
     Returns a certificate that the checker has accepted. Raises Unproven: none was found.
     """
-    from schedgap.solvers.certificates.bounds import prove_bound
-
     given = plain(instance)
     if value is not None and (not rows or vipr.says_bounds(given["problem"])):
         if bound is None:
@@ -147,3 +145,45 @@ def certificate_of(
         "claim": "infeasible" if claim is None else str(claim),
         "tree": node,
     }
+
+
+# Certificates of bounds at any size: the numbers that today's bounds rest on, for the checker to add up again.
+
+
+def prove_bound(instance: Instance) -> Certificate:
+    """A certificate of a bound on the optimum, accepted by the checker.
+
+    Raises Unproven: the problem has no such certificates yet, or none is accepted.
+    """
+    given = plain(instance)
+    best: tuple[Fraction, Certificate] | None = None
+    for form, options, content in _leaves(instance, given):
+        model = checker.model_of(given, form, options)
+        assert model.price is not None
+        try:
+            value = model.price(content, {})
+        except ValueError:
+            continue
+        if value is None or (form == "area" and not value):
+            continue
+        value = checker.Prover(model, None).reached(value)
+        if best is None or value > best[0]:
+            best = value, certificate_of(given, form, options, model.sense * value, {"prices": content})
+        if form == "area":
+            break
+    if best is None:
+        raise Unproven(f"no certificate of a bound for {given['problem']} of this size")
+    return best[1]
+
+
+def _leaves(instance: Instance, given: dict[str, Any]) -> Iterator[Leaf]:
+    """What may prove today's bound: as the problem's maker says, or the rules of another package."""
+    maker = maker_of(given["problem"])
+    if maker is not None:
+        yield from maker.leaves(instance, given)
+        return
+    try:
+        rules = checker.rules_of(given["problem"])
+    except Rejected as fault:
+        raise Unproven(str(fault)) from fault
+    yield from rules.bounds(given) if hasattr(rules, "bounds") else ()

@@ -69,7 +69,7 @@ def load_engines() -> None:
     """Import every engine that is installed, and the parts of SciPy that exact methods use."""
     import scipy.optimize  # noqa: F401
 
-    import schedgap.solvers.cp_sat.session  # noqa: F401
+    import schedgap.solvers.cp_sat.search  # noqa: F401
 
     for name in NAMES:
         with suppress(EngineMissing):

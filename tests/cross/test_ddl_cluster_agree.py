@@ -20,7 +20,7 @@ from schedgap.formulations.common.numbers import agrees
 from schedgap.formulations.ddl_cluster.bounds import lower_bound
 from schedgap.formulations.ddl_cluster.instance import DdlClusterInstance
 from schedgap.formulations.ddl_cluster.models.job_shop import build_model, model_nonzeros
-from schedgap.solvers.cp_sat.session import CpAnswer, search_cp
+from schedgap.solvers.cp_sat.search import CpAnswer, search_cp
 from schedgap.solvers.engines.declarative import solve_declarative
 from schedgap.solvers.exact.ddl_cluster import methods, placement
 from schedgap.solvers.exact.ddl_cluster.methods import solve_cp, solve_job_shop
@@ -174,7 +174,7 @@ def test_the_fine_grid_takes_little_work(name: str, threads: int, seed: int, mon
         work.append(answer.work)
         return answer
 
-    monkeypatch.setattr("schedgap.solvers.cp_sat.session.search_cp", counted)
+    monkeypatch.setattr("schedgap.solvers.cp_sat.search.search_cp", counted)
     result = solve_cp(
         CREEPING[name], SolveOptions(threads=threads, work_limit=200.0, seed=seed, deadline=Deadline.after(PATIENCE))
     )

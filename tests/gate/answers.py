@@ -28,10 +28,9 @@ from schedgap.catalogue.registry import find_problem
 from schedgap.catalogue.run import run_method
 from schedgap.formulations.common.errors import ModelRefused
 from schedgap.formulations.common.instance import Instance, Solution
-from schedgap.solvers.certificates.bounds import prove_bound
 from schedgap.solvers.certificates.checker import Verdict
 from schedgap.solvers.certificates.linear import Rejected
-from schedgap.solvers.certificates.make import Certificate, Effort, check, prove
+from schedgap.solvers.certificates.make import Certificate, Effort, check, prove, prove_bound
 from schedgap.solvers.certificates.tree import Unproven
 from schedgap.solvers.result import Result, SolveOptions, Status
 

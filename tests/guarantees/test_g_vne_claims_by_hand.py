@@ -11,7 +11,7 @@ import pytest
 from schedgap.benchmarks.instances.g_vne import workload as adversarial
 from schedgap.benchmarks.instances.g_vne.workload import NAMED
 from schedgap.heuristics.common.guarantee import Case, Evaluation, Verdict, not_applicable
-from schedgap.heuristics.g_vne import guarantees, lp_rs_mde, measured, mixture
+from schedgap.heuristics.g_vne import guarantees, lp_rs_mde, measured
 
 ROWS = {guarantee.id.removeprefix("004-"): guarantee for guarantee in guarantees.GUARANTEES}
 HELD, REFUTED = Verdict.HELD, Verdict.REFUTED
@@ -117,7 +117,7 @@ def relaxed(bound: float | None, complete: bool = True) -> Any:
 def test_the_optimum_and_two_programs(
     capped: Any, augmented: Any, optimum: Any, verdict: Verdict, sides: tuple[float, float], monkeypatch: Any
 ) -> None:
-    monkeypatch.setattr(mixture, "relax", lambda instance, capped: both[capped])
+    monkeypatch.setattr(lp_rs_mde, "relax", lambda instance, capped: both[capped])
     both = {True: capped, False: augmented}
     found = of("capped-bound", optimum=optimum)
     assert found.verdict is verdict and (found.left, found.right) == pytest.approx(sides, rel=1e-6)

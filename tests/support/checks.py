@@ -1,7 +1,7 @@
 """The problems' checkers for bare solution objects, as a user reaches them."""
 
 from schedgap.catalogue.registry import find_problem
-from schedgap.formulations.common.solution import parsed
+from schedgap.formulations.common.instance import parsed
 from schedgap.formulations.g_vne.check import check_loads
 from schedgap.formulations.g_vne.instance import GVneSolution
 from schedgap.formulations.gpu_sharing.check import check_elastic

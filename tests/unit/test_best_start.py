@@ -13,7 +13,7 @@ from schedgap.catalogue.registry import find_problem
 from schedgap.formulations.common.check import CheckReport
 from schedgap.formulations.common.instance import Instance, Solution
 from schedgap.formulations.common.numbers import MINIMISE
-from schedgap.heuristics.common import best_start
+from schedgap.heuristics.common import run
 from schedgap.solvers import result
 from schedgap.solvers.budget import OutOfBudgetError
 from schedgap.solvers.result import Deadline, Result, SolveOptions, Status, Termination
@@ -42,8 +42,8 @@ class Machine:
     def __init__(self, patch: pytest.MonkeyPatch, share: float) -> None:
         self.now, self.share = 1000.0, share
         self.turns: list[str] = []
-        patch.setattr(best_start, "processor", lambda: (self.now - 1000.0) * share)
-        patch.setattr(best_start, "Budget", Unwatched)
+        patch.setattr(run, "processor", lambda: (self.now - 1000.0) * share)
+        patch.setattr(run, "Budget", Unwatched)
         patch.setattr(result, "clock", lambda: self.now)
 
     def heuristic(self, name: str, value: float, seconds: float, overshoot: float = 0.0) -> Any:
@@ -76,9 +76,7 @@ def improved(
         machine.turns.append("exact")
         return Result(Status.UNKNOWN, objective=value, termination=Termination.TIME_LIMIT)
 
-    method = best_start.from_best(
-        lambda: heuristics, check, MINIMISE, exact, share=best_start.SHARE_OF_PROOF, bound=lambda _: bound
-    )
+    method = run.from_best(lambda: heuristics, check, MINIMISE, exact, share=run.SHARE_OF_PROOF, bound=lambda _: bound)
     instance = make_instance(find_problem("rar-ddls"), "tiny", 0, {})
     deadline = Deadline(None if limit is None else machine.now + limit)
     return method(instance, SolveOptions(deadline=deadline)).objective

@@ -22,8 +22,7 @@ from schedgap.formulations.ddl_cluster.instance import DdlClusterInstance
 from schedgap.formulations.rar_ddls.instance import RarDdlsInstance
 from schedgap.formulations.rar_ddls.job_options import job_options
 from schedgap.solvers.cp_sat import search as cp_process
-from schedgap.solvers.cp_sat.search import CpEnd, CpProcess, Listener, cp_parameters, search_apart
-from schedgap.solvers.cp_sat.session import run_cp
+from schedgap.solvers.cp_sat.search import CpEnd, CpProcess, Listener, cp_parameters, run_cp, search_apart
 from schedgap.solvers.engines import engine
 from schedgap.solvers.exact.ddl_cluster.methods import solve_cp
 from schedgap.solvers.exact.rar_ddls.patterns import SlotPacking
@@ -183,7 +182,7 @@ def test_it_ends_with_the_process_that_started_it() -> None:
     code = """
         import os, signal
         from schedgap.solvers.cp_sat import search as cp_process
-        from schedgap.solvers.cp_sat.session import run_cp
+        from schedgap.solvers.cp_sat.search import run_cp
         from test_cp_process import golomb
         begin = cp_process.CpProcess.__init__
         def init(self):

@@ -17,8 +17,8 @@ from schedgap.formulations.common.errors import InputError
 from schedgap.formulations.ddl_cluster import check as checker
 from schedgap.formulations.ddl_cluster.bounds import lower_bound
 from schedgap.formulations.ddl_cluster.instance import DdlClusterInstance
-from schedgap.formulations.ddl_cluster.sharing import given_placement
 from schedgap.formulations.ddl_cluster.simulate_plain import POLICIES, simulate_plain, solution_of
+from schedgap.formulations.ddl_cluster.timetable import given_placement
 
 DATA: dict[str, Any] = {
     "problem": "ddl-cluster",

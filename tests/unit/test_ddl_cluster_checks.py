@@ -16,8 +16,8 @@ from schedgap.formulations.ddl_cluster import audit as audit_module
 from schedgap.formulations.ddl_cluster import check_schedule
 from schedgap.formulations.ddl_cluster.audit import audit
 from schedgap.formulations.ddl_cluster.instance import DdlClusterInstance, DdlClusterSolution
-from schedgap.formulations.ddl_cluster.sharing import given_placement
 from schedgap.formulations.ddl_cluster.simulate_plain import Log, simulate_plain
+from schedgap.formulations.ddl_cluster.timetable import given_placement
 from schedgap.heuristics.common.guarantee import Case, Verdict
 from schedgap.heuristics.ddl_cluster.guarantees import GUARANTEES, message_speed
 

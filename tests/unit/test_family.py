@@ -15,10 +15,9 @@ from support.toy import toy
 
 from schedgap import generate, hunt_family
 from schedgap.benchmarks.hunt.family import generator, search
-from schedgap.benchmarks.hunt.family.family import read_family
+from schedgap.benchmarks.hunt.family.family import Point, closed, point, read_family
 from schedgap.benchmarks.hunt.family.forms import Polynomial, fit, forms_of, instance_of, quotient
 from schedgap.benchmarks.hunt.family.generator import Generator, continued, fitted
-from schedgap.benchmarks.hunt.family.points import Point, closed, point
 from schedgap.benchmarks.hunt.family.run import Lifted
 from schedgap.benchmarks.hunt.family.run import hunt_family as hunt_family_of
 from schedgap.benchmarks.hunt.family.search import variants

@@ -16,9 +16,8 @@ from schedgap.formulations.common.errors import InputError
 from schedgap.formulations.g_vne.instance import GVneInstance
 from schedgap.formulations.g_vne.ring_network import RingNetwork, tables
 from schedgap.heuristics.g_vne.greedy import greedy
-from schedgap.heuristics.g_vne.lp_rs_mde import lp_rs_mde, make_plan
+from schedgap.heuristics.g_vne.lp_rs_mde import Mixture, lp_rs_mde, make_plan
 from schedgap.heuristics.g_vne.measured import augmented_variables, three_conflicts, two_racks, with_sizes
-from schedgap.heuristics.g_vne.mixture import Mixture
 from schedgap.solvers.result import SolveOptions, Status
 
 VARIANTS = ("no-violation", "mdk")

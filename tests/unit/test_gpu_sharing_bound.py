@@ -18,9 +18,8 @@ from schedgap.formulations.gpu_sharing.dynamics import exact_work, tables
 from schedgap.formulations.gpu_sharing.instance import GpuSharingInstance
 from schedgap.heuristics.gpu_sharing.sharing import sjf_bsbf, sjf_bsbf_plus, sjf_ffs
 from schedgap.solvers.certificates import checker, make
-from schedgap.solvers.certificates.bounds import prove_bound
 from schedgap.solvers.certificates.linear import GRID, Rejected
-from schedgap.solvers.certificates.make import certificate_of
+from schedgap.solvers.certificates.make import certificate_of, prove_bound
 from schedgap.solvers.exact.gpu_sharing import bound
 
 

@@ -17,8 +17,7 @@ from schedgap.benchmarks.instances.hadar.random import contended, motivation, no
 from schedgap.catalogue.hadar import PROBLEM as HADAR
 from schedgap.catalogue.run import run_method
 from schedgap.formulations.common.errors import InputError
-from schedgap.formulations.hadar.forked import node_speeds
-from schedgap.formulations.hadar.instance import HadarInstance, by_slot
+from schedgap.formulations.hadar.instance import HadarInstance, by_slot, node_speeds
 from schedgap.formulations.hadar.tables import tables
 from schedgap.heuristics.common.guarantee import Case, Verdict
 from schedgap.heuristics.hadar.baselines import Rounds, gavel, srpt, time_fractions, tiresias, yarn_cs

@@ -131,7 +131,7 @@ def test_files_for_people_are_written_whole_or_not_at_all() -> None:
     direct = {str(p.relative_to(ROOT)) for p in FILES if "studies" not in p.parts and writes.search(p.read_text())}
     assert direct == {
         "formulations/common/files.py",
-        "solvers/engines/cbc_process.py",
+        "solvers/engines/cbc.py",
         "benchmarks/hunt/target.py",
     }
 
@@ -249,7 +249,6 @@ NAMED_OUTSIDE = {
     "benchmarks/instances/profiles/pollux_tasks.py": {"gpu_sharing"},
     "benchmarks/laboratory/measure.py": {"ddljs", "g_vne", "gpu_sharing", "hadar", "rar_ddls"},
     "benchmarks/laboratory/papers/__init__.py": {"hadar"},
-    "benchmarks/laboratory/rounds.py": {"hadar"},
     "benchmarks/proving.py": {"comm_contention", "ddl_cluster"},
     "benchmarks/snapshots/judge.py": {"gang_placement"},  # a decision is a solution of it
     "benchmarks/snapshots/listings.py": {"gang_placement"},
@@ -312,7 +311,7 @@ UNTYPED = {
     "interface/cli/arguments.py __init__",  # as argparse's
     "solvers/cp_sat/child.py receive",  # messages between processes
     "solvers/cp_sat/child.py send",
-    "solvers/cp_sat/session.py Value",  # variables and expressions of CP-SAT
+    "solvers/cp_sat/search.py Value",  # variables and expressions of CP-SAT
     "solvers/exact/rar_ddls/intervals.py Linear",
     "solvers/engines/arrays.py rows_of",  # rows of PuLP, which has no types
     "solvers/neighbourhoods.py Load",  # whatever numbers a problem counts with
@@ -358,7 +357,7 @@ def test_no_any_in_a_public_signature(path: Path) -> None:
     assert not found - UNTYPED
 
 
-REPLAYED = {"audit", "check_schedule", "clock", "replay", "replay_components", "simulate_plain"}
+REPLAYED = {"audit", "check_schedule", "replay", "replay_components", "simulate_plain"}
 """What belongs to the checker of ddl-cluster: it replays a policy with the plain simulator, which is its definition."""
 
 

@@ -5,9 +5,8 @@ from __future__ import annotations
 import pytest
 
 from schedgap.benchmarks.instances import make_instance
-from schedgap.benchmarks.laboratory.measure import Run
+from schedgap.benchmarks.laboratory.measure import Run, rounds_of
 from schedgap.benchmarks.laboratory.papers.paper_003_measured import WORKLOADS, imported
-from schedgap.benchmarks.laboratory.rounds import rounds_of
 from schedgap.catalogue.registry import find_problem
 from schedgap.catalogue.run import run_method
 from schedgap.formulations.ddljs.utility import steepest, steepest_up_to

@@ -26,7 +26,7 @@ from schedgap.benchmarks.laboratory.rules import (
     Value,
     Within,
 )
-from schedgap.benchmarks.laboratory.verdicts import Verdict, judge, verdict_of
+from schedgap.benchmarks.laboratory.running import Verdict, judge, verdict_of
 
 HOLDS, FAILS, UNDECIDED = State.HOLDS, State.FAILS, State.UNDECIDED
 

@@ -23,7 +23,7 @@ from schedgap.formulations.common.instance import Solution
 from schedgap.formulations.common.numbers import MINIMISE
 from schedgap.formulations.ddl_cluster.instance import DdlClusterInstance
 from schedgap.formulations.ddl_cluster.simulate_plain import simulate_plain
-from schedgap.heuristics.common.best_start import from_best
+from schedgap.heuristics.common.run import from_best
 from schedgap.heuristics.ddl_cluster.policies import srsf_1
 from schedgap.heuristics.ddljs.baselines import fifo
 from schedgap.solvers.exact.ddl_cluster.gangs import Block, Gangs, blocks_of, order_of, total_of, walk

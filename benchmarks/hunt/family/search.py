@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
-from schedgap.benchmarks.hunt.family.family import Family
+from schedgap.benchmarks.hunt.family.family import Family, point, stretched
 from schedgap.benchmarks.hunt.family.forms import (
     Form,
     bare,
@@ -23,7 +23,6 @@ from schedgap.benchmarks.hunt.family.forms import (
     with_numbers,
 )
 from schedgap.benchmarks.hunt.family.generator import MOST_CONTINUED, Generator, continued, fitted, lengthened, places
-from schedgap.benchmarks.hunt.family.points import point, stretched
 from schedgap.benchmarks.hunt.fields import Limits, Space, fields_of, parse_limits, value_at
 from schedgap.benchmarks.hunt.fields import fitted as fitted_to
 from schedgap.benchmarks.hunt.mutate import mutated

@@ -26,8 +26,7 @@ from schedgap.catalogue.run import run_method
 from schedgap.formulations.common.errors import InputError
 from schedgap.formulations.common.instance import Json
 from schedgap.solvers.budget import Budget, OutOfBudgetError
-from schedgap.solvers.certificates.bounds import prove_bound
-from schedgap.solvers.certificates.make import Effort, check, prove
+from schedgap.solvers.certificates.make import Effort, check, prove, prove_bound
 from schedgap.solvers.certificates.tree import Unproven
 from schedgap.solvers.result import Deadline, Proof, SolveOptions, Status
 

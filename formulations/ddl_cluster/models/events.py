@@ -8,8 +8,7 @@ from itertools import combinations, product
 import pulp
 
 from schedgap.formulations.common.declarative import DeclarativeModel
-from schedgap.formulations.ddl_cluster.clock import MEMORY_CAPACITY, clock_of
-from schedgap.formulations.ddl_cluster.instance import DdlClusterInstance, Gpu
+from schedgap.formulations.ddl_cluster.instance import MEMORY_CAPACITY, DdlClusterInstance, Gpu, clock_of
 from schedgap.formulations.ddl_cluster.models.events_parts import (
     CONTINUOUS,
     WIDEST,

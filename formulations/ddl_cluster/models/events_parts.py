@@ -14,8 +14,7 @@ from schedgap.formulations.common.errors import ModelRefused
 from schedgap.formulations.common.instance import Solution
 from schedgap.formulations.common.layout import Layout, RowFamily, Term, VariableFamily
 from schedgap.formulations.common.numbers import CHECK_TOLERANCE, exact
-from schedgap.formulations.ddl_cluster.clock import clock_of
-from schedgap.formulations.ddl_cluster.instance import DdlClusterInstance, DdlClusterSolution, Gpu
+from schedgap.formulations.ddl_cluster.instance import DdlClusterInstance, DdlClusterSolution, Gpu, clock_of
 from schedgap.formulations.ddl_cluster.simulate_plain import simulate_plain
 from schedgap.formulations.ddl_cluster.timetable import AllReduce, Compute, Plan, timetable
 

@@ -19,8 +19,7 @@ from schedgap.solvers.certificates.linear import GRID, Box, Model
 from schedgap.solvers.certificates.make import Effort, Leaf, Way
 from schedgap.solvers.certificates.tree import Node, Unproven
 from schedgap.solvers.column_generation import GenerationLimits, Master
-from schedgap.solvers.exact.hadar.bound import LARGE, MANY, MEDIUM, ORDINARY, block_bound
-from schedgap.solvers.exact.hadar.event_prices import event_prices
+from schedgap.solvers.exact.hadar.bound import LARGE, MANY, MEDIUM, ORDINARY, block_bound, event_prices
 from schedgap.solvers.exact.hadar.schedules import Pool, Rules, Scheduler, branch
 from schedgap.solvers.result import NO_DEADLINE, Deadline
 

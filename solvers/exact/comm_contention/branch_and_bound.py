@@ -15,9 +15,8 @@ from schedgap.formulations.comm_contention.check import check
 from schedgap.formulations.comm_contention.dynamics import one_at_a_time
 from schedgap.formulations.comm_contention.instance import CommContentionInstance, CommContentionSolution
 from schedgap.formulations.common.errors import Disagreement
-from schedgap.formulations.common.instance import Solution
+from schedgap.formulations.common.instance import Solution, parsed
 from schedgap.formulations.common.numbers import MINIMISE, exact
-from schedgap.formulations.common.solution import parsed
 from schedgap.solvers.exact.comm_contention.bounds import Tasks
 from schedgap.solvers.exact.comm_contention.events import BEST, MARGIN, POINTS, SKIPPED
 from schedgap.solvers.exact.comm_contention.search import Nodes, expand_nodes, room_for

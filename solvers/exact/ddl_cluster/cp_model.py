@@ -12,14 +12,12 @@ from typing import TYPE_CHECKING, Any
 
 from schedgap.formulations.common.numbers import exact
 from schedgap.formulations.ddl_cluster.bounds import alone_times
-from schedgap.formulations.ddl_cluster.clock import MEMORY_CAPACITY, clock_of
-from schedgap.formulations.ddl_cluster.instance import DdlClusterInstance, Gpu
-from schedgap.formulations.ddl_cluster.sharing import Sharing
+from schedgap.formulations.ddl_cluster.instance import MEMORY_CAPACITY, DdlClusterInstance, Gpu, clock_of
 from schedgap.formulations.ddl_cluster.simulate_plain import Run
-from schedgap.formulations.ddl_cluster.timetable import AllReduce, Compute, Plan
+from schedgap.formulations.ddl_cluster.timetable import AllReduce, Compute, Plan, Sharing
 
 if TYPE_CHECKING:
-    from schedgap.solvers.cp_sat.session import Value
+    from schedgap.solvers.cp_sat.search import Value
 
     pass
 

@@ -19,8 +19,7 @@ from numpy.typing import NDArray
 
 from schedgap.formulations.common.compiled import njit_inline, njit_kernel
 from schedgap.formulations.common.instance import Solution
-from schedgap.formulations.ddl_cluster.clock import MEMORY_CAPACITY, clock_of
-from schedgap.formulations.ddl_cluster.instance import DdlClusterInstance, Gpu
+from schedgap.formulations.ddl_cluster.instance import MEMORY_CAPACITY, DdlClusterInstance, Gpu, clock_of
 from schedgap.formulations.ddl_cluster.simulate_plain import (
     INTERPRETED_TASKS,
     Run,

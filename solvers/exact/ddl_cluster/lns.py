@@ -10,12 +10,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from schedgap.formulations.common.instance import Solution
+from schedgap.formulations.common.instance import Solution, parsed
 from schedgap.formulations.common.numbers import MINIMISE
-from schedgap.formulations.common.solution import parsed
 from schedgap.formulations.ddl_cluster.check import check
-from schedgap.formulations.ddl_cluster.clock import LARGEST_SUM
-from schedgap.formulations.ddl_cluster.instance import DdlClusterInstance, DdlClusterSolution
+from schedgap.formulations.ddl_cluster.instance import LARGEST_SUM, DdlClusterInstance, DdlClusterSolution
 from schedgap.solvers.exact.ddl_cluster.bound import lower_bound
 from schedgap.solvers.exact.ddl_cluster.gangs import Block, Gangs, Laid, WalkTables, blocks_of, order_of, walk
 from schedgap.solvers.incumbent import Incumbent
@@ -25,7 +23,7 @@ from schedgap.solvers.result import Result, SolveOptions
 if TYPE_CHECKING:
     from ortools.sat.python import cp_model
 
-    from schedgap.solvers.cp_sat.session import Value
+    from schedgap.solvers.cp_sat.search import Value
 
 RESOLUTION = 10**6
 """Units of time until the last finish. What a job takes is rounded down to whole ones, so that the present schedule is
@@ -134,7 +132,7 @@ class GangNeighbourhoods(Neighbourhoods):
             return StepOutcome(self._walk(), complete=False)
         if len(parts) > MOST:
             return StepOutcome(better=False, complete=False)
-        from schedgap.solvers.cp_sat.session import search_cp
+        from schedgap.solvers.cp_sat.search import search_cp
 
         model = _Model(self, sorted(parts))
         answer = search_cp(model.model, self.best, most_work=SHARE * most_work)

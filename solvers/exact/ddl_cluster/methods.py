@@ -10,14 +10,13 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from schedgap.formulations.common.errors import Disagreement
+from schedgap.formulations.common.instance import parsed
 from schedgap.formulations.common.numbers import MINIMISE, exact
-from schedgap.formulations.common.solution import parsed
 from schedgap.formulations.ddl_cluster.bounds import lower_bound
 from schedgap.formulations.ddl_cluster.check import check
 from schedgap.formulations.ddl_cluster.instance import DdlClusterInstance, DdlClusterSolution, Gpu
-from schedgap.formulations.ddl_cluster.sharing import given_placement
 from schedgap.formulations.ddl_cluster.simulate_plain import POLICIES, Run, simulate_plain, solution_of, task_count
-from schedgap.formulations.ddl_cluster.timetable import timetable
+from schedgap.formulations.ddl_cluster.timetable import given_placement, timetable
 from schedgap.solvers.exact.ddl_cluster.cp_model import (
     LARGEST_TASKS,
     RESOLUTION,
@@ -31,7 +30,7 @@ from schedgap.solvers.incumbent import Incumbent
 from schedgap.solvers.result import Result, SolveOptions, Termination, package_version
 
 if TYPE_CHECKING:
-    from schedgap.solvers.cp_sat.session import CpAnswer, Value
+    from schedgap.solvers.cp_sat.search import CpAnswer, Value
 
 
 WORKERS = 8
@@ -244,7 +243,7 @@ class _Stages:
         The bound of one run may creep by single steps of the grid where a second run, with another seed or the other
         kind of presolve, proves it at once: so runs are short at first, and become longer.
         """
-        from schedgap.solvers.cp_sat.session import search_cp
+        from schedgap.solvers.cp_sat.search import search_cp
 
         workers = self.best.options.threads or WORKERS
         parameters: dict[str, object] = {**_PARAMETERS, "cp_model_presolve": attempt % 2 == 0}

@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from schedgap.formulations.common.instance import Solution
+from schedgap.formulations.common.instance import Solution, parsed
 from schedgap.formulations.common.numbers import MAXIMISE
-from schedgap.formulations.common.solution import parsed
 from schedgap.formulations.ddljs.check import check
 from schedgap.formulations.ddljs.instance import DdljsInstance, DdljsSolution
 from schedgap.formulations.ddljs.utility import reaches, utility
@@ -25,7 +24,7 @@ from schedgap.solvers.result import Result, SolveOptions
 if TYPE_CHECKING:
     from ortools.sat.python import cp_model
 
-    from schedgap.solvers.cp_sat.session import Value
+    from schedgap.solvers.cp_sat.search import Value
 
 Rings = dict[int, Ring]
 """The rings of one slot, by job."""
@@ -117,7 +116,7 @@ class WorkerNeighbourhoods(Neighbourhoods):
 
     def solve(self, parts: Collection[int], most_work: float) -> StepOutcome:
         """Workers of the freed jobs by slot, exactly; then their rings."""
-        from schedgap.solvers.cp_sat.session import search_cp
+        from schedgap.solvers.cp_sat.search import search_cp
 
         count = len(self.instance.jobs)
         jobs = sorted(i for i in parts if i < count)

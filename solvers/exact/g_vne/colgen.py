@@ -11,8 +11,8 @@ from typing import Annotated
 import numpy as np
 from pydantic import Field
 
+from schedgap.formulations.common.instance import parsed
 from schedgap.formulations.common.numbers import exact
-from schedgap.formulations.common.solution import parsed
 from schedgap.formulations.g_vne.check import check
 from schedgap.formulations.g_vne.instance import GVneInstance, GVneSolution, in_ordinary_units
 from schedgap.formulations.g_vne.ring_network import tables

@@ -13,8 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from schedgap.formulations.common.errors import Disagreement
+from schedgap.formulations.common.instance import parsed
 from schedgap.formulations.common.numbers import MINIMISE, exact
-from schedgap.formulations.common.solution import parsed
 from schedgap.formulations.gpu_sharing.check import check
 from schedgap.formulations.gpu_sharing.instance import GpuSharingInstance, GpuSharingSolution
 from schedgap.formulations.gpu_sharing.modes import Choices, choices, impossible, placed
@@ -36,7 +36,7 @@ from schedgap.solvers.result import Deadline, Result, SolveOptions, Termination,
 if TYPE_CHECKING:
     from ortools.sat.python import cp_model
 
-    from schedgap.solvers.cp_sat.session import Value
+    from schedgap.solvers.cp_sat.search import Value
 
 
 # The CP-SAT model of gpu-sharing over runs that are left, and one search of it.
@@ -444,7 +444,7 @@ class _Stages:
             lower = 0 if best.bound is None else int(best.bound)
             model = SharingModel(self.instance, self.choices, kept, lower, most, self.excluded)
             step = _Step(self, model, least, len(kept.job))
-            from schedgap.solvers.cp_sat.session import search_cp
+            from schedgap.solvers.cp_sat.search import search_cp
 
             answer = search_cp(model.model, best, seen=step.seen)
             best.log("model searched")

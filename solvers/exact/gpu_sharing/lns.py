@@ -12,9 +12,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from schedgap.formulations.common.instance import FrozenDict
+from schedgap.formulations.common.instance import FrozenDict, parsed
 from schedgap.formulations.common.numbers import MINIMISE, exact
-from schedgap.formulations.common.solution import parsed
 from schedgap.formulations.gpu_sharing.check import check
 from schedgap.formulations.gpu_sharing.dynamics import tables
 from schedgap.formulations.gpu_sharing.instance import GpuSharingInstance, GpuSharingSolution
@@ -29,7 +28,7 @@ from schedgap.solvers.result import Result, SolveOptions
 if TYPE_CHECKING:
     from ortools.sat.python import cp_model
 
-    from schedgap.solvers.cp_sat.session import Value
+    from schedgap.solvers.cp_sat.search import Value
 
 SCALE = 10**6
 """Losses are counted in units of 1/SCALE of a slot, rounded up: no point claims too much."""
@@ -128,7 +127,7 @@ class SharingNeighbourhoods(Neighbourhoods):
         """
         if len(parts) > _MOST:
             return StepOutcome(better=False, complete=False)
-        from schedgap.solvers.cp_sat.session import search_cp
+        from schedgap.solvers.cp_sat.search import search_cp
 
         jobs = sorted(parts)
         model = _Model(self, jobs)

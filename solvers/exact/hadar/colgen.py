@@ -13,9 +13,8 @@ from numpy.typing import NDArray
 
 from schedgap.formulations.common.check import CheckReport
 from schedgap.formulations.common.errors import Disagreement
-from schedgap.formulations.common.instance import Json, Solution
+from schedgap.formulations.common.instance import Json, Solution, parsed
 from schedgap.formulations.common.numbers import MAXIMISE
-from schedgap.formulations.common.solution import parsed
 from schedgap.formulations.hadar.check import check
 from schedgap.formulations.hadar.instance import HadarInstance, HadarSolution
 from schedgap.formulations.hadar.placement import solution_from_levels

@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from schedgap.formulations.common.errors import Disagreement
-from schedgap.formulations.common.instance import Solution
+from schedgap.formulations.common.instance import Solution, parsed
 from schedgap.formulations.common.numbers import MAXIMISE
-from schedgap.formulations.common.solution import parsed
 from schedgap.formulations.hadar.check import check
 from schedgap.formulations.hadar.instance import HadarInstance, HadarSolution
 from schedgap.formulations.hadar.placement import levels_from, solution_from_levels, trimmed
@@ -26,7 +25,7 @@ from schedgap.solvers.result import Result, SolveOptions, Termination
 if TYPE_CHECKING:
     from ortools.sat.python import cp_model
 
-    from schedgap.solvers.cp_sat.session import Value
+    from schedgap.solvers.cp_sat.search import Value
 
 Levels = dict[int, int]
 """The level of one job by slot."""
@@ -169,7 +168,7 @@ class WindowNeighbourhoods(Neighbourhoods):
         """The window's program, exactly."""
         from ortools.sat.python import cp_model
 
-        from schedgap.solvers.cp_sat.session import search_cp
+        from schedgap.solvers.cp_sat.search import search_cp
 
         count = len(self.data.jobs)
         slots = sorted(part - count + 1 for part in parts if part >= count)

@@ -22,7 +22,7 @@ from schedgap.solvers.linear_program import INFINITY, Floats, LinearProgram
 from schedgap.solvers.result import Result, SolveOptions, Termination, package_version
 
 if TYPE_CHECKING:
-    from schedgap.solvers.cp_sat.session import CpAnswer
+    from schedgap.solvers.cp_sat.search import CpAnswer
 
 _FIRST_EFFORT = 2.0
 _SECOND_EFFORT = 20.0
@@ -169,7 +169,7 @@ class _Stages:
             incumbent.tighten(bound)
             return incumbent.proven or incumbent.gap_reached
 
-        from schedgap.solvers.cp_sat.session import search_cp
+        from schedgap.solvers.cp_sat.search import search_cp
 
         parameters = _ENERGY if intervals.model.has_objective() else _REFUTE
         return search_cp(intervals.model, incumbent, seen=seen, bounded=bounded, parameters=parameters, share=share)

@@ -126,7 +126,7 @@ class JobNeighbourhoods(Neighbourhoods):
 
     def solve(self, parts: Collection[int], most_work: float) -> StepOutcome:
         """The interval model of the freed jobs, with contention among them, beside the others."""
-        from schedgap.solvers.cp_sat.session import Value, search_cp
+        from schedgap.solvers.cp_sat.search import Value, search_cp
 
         jobs = sorted(parts)
         intervals = self._model(jobs)

@@ -12,9 +12,8 @@ from typing import NamedTuple
 import numpy as np
 
 from schedgap.formulations.common.compiled import njit_cached, njit_part
-from schedgap.formulations.common.instance import Solution
+from schedgap.formulations.common.instance import Solution, parsed
 from schedgap.formulations.common.numbers import MINIMISE
-from schedgap.formulations.common.solution import parsed
 from schedgap.formulations.rar_ddls.bounds import is_infeasible, lower_bound
 from schedgap.formulations.rar_ddls.check import check
 from schedgap.formulations.rar_ddls.dynamics import simulate
