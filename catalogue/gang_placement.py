@@ -60,13 +60,13 @@ class GangPlacement(ProblemOf[GangPlacementInstance]):
         _heuristic("ray-spread", "each pod on another node where there is one", source="Ray, SPREAD"),
         _heuristic("ray-strict-spread", "each pod on a node of its own", source="Ray, STRICT_SPREAD"),
         _heuristic("fgd", "the node whose fragmentation grows least", source="Weng et al., ATC 2023"),
-        _heuristic("best-fit", "the node with the least processors and GPUs left", source="Weng et al., ATC 2023"),
         _heuristic("dot-product", "the node whose rest is least like the pod", source="Weng et al., ATC 2023"),
         _heuristic(
             "kai-two-level", "the preferred level, else the fewest children of a wider one", source="KAI-Scheduler"
         ),
         _heuristic("random-fit", "a node drawn at random", source="Weng et al., ATC 2023"),
         _heuristic("first-fit", "each pod on the first node that takes it"),
+        _heuristic("best-fit", "the node with the least processors and GPUs left", source="Weng et al., ATC 2023"),
     )
 
     parts = (

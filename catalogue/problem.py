@@ -179,11 +179,15 @@ class ProblemOf(ABC, Generic[I_co]):
         """The function of an exact method that starts from the best schedule of the heuristics.
 
         So it is never worse than they are, and where a schedule of theirs meets the certified bound nothing is left to
-        do. Those of the end of the list come first: baselines, which take little time.
+        do. Those of the end of the list come first: baselines, which take little time, the last one least.
         """
+        return self._started(exact, self.bound)
+
+    def _started(self, exact: Improve, bound: Callable[[Instance], float | None] | None) -> Improve:
         return from_best(
-            lambda: self._inside()[::-1], self.check, self.sense, exact, share=SHARE_OF_PROOF, bound=self.bound
-        )
+            lambda: self._inside()[::-1],
+            self.check, self.sense, exact, share=SHARE_OF_PROOF, first_ends=True, bound=bound,
+        )  # fmt: skip
 
     def started_within_limits(self, exact: Improve) -> Improve:
         """The function of an engine or a model that a limit may end: it starts as those of :meth:`started` do.
@@ -195,8 +199,7 @@ class ProblemOf(ABC, Generic[I_co]):
         def method(instance: Instance, options: SolveOptions, **settings: Any) -> Result:
             if options.deadline.moment is None and options.work_limit is None:
                 return exact(instance, options, **settings)
-            started = from_best(lambda: self._inside()[::-1], self.check, self.sense, exact, share=SHARE_OF_PROOF)
-            return started(instance, options, **settings)
+            return self._started(exact, None)(instance, options, **settings)
 
         return method
 

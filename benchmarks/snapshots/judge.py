@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from pathlib import Path
+from typing import Any
 
 from schedgap.benchmarks.judging.judge import finite
 from schedgap.benchmarks.records import plain_number
@@ -17,17 +17,21 @@ from schedgap.catalogue.problem import Problem
 from schedgap.catalogue.registry import find_problem
 from schedgap.catalogue.run import run_method
 from schedgap.formulations.common.check import CheckReport
-from schedgap.formulations.common.files import check_folder, write_text
+from schedgap.formulations.common.files import check_folder
 from schedgap.formulations.common.instance import Json, Solution
 from schedgap.formulations.gang_placement.instance import WHOLE as WHOLE
-from schedgap.formulations.gang_placement.instance import Gang, GangPlacementInstance
+from schedgap.formulations.gang_placement.instance import Gang, GangPlacementInstance, Selector
 from schedgap.formulations.gang_placement.scale import components, decode, score
+from schedgap.solvers.budget import Budget, OutOfBudgetError
+from schedgap.solvers.certificates.make import Effort, prove
+from schedgap.solvers.certificates.tree import Unproven
 from schedgap.solvers.exact.gang_placement.bound import ratio_of
 from schedgap.solvers.exact.gang_placement.staged import EngineName, solve_staged
 from schedgap.solvers.result import Deadline, Proof, Result, SolveOptions, Status
 
-RELAXED = ("required level", "selector", "quota")
-"""What is taken away from a gang, one at a time, to see what keeps it out."""
+NOTHING: Solution = {"placement": {}}
+"""The decision that places no gang."""
+LEVEL = "required level"
 
 MOST_LOST = 100
 """Lost gangs that the text tells one by one; the JSON object has all."""
@@ -48,6 +52,9 @@ class Lost:
     moves: Json = None
     price: Fraction | None = None  # of these, proven to be least where `moves_proven`
     moves_proven: bool = False
+    # that nothing admits it: the gang alone, and a certificate that the best decision about it places nothing
+    proof: tuple[GangPlacementInstance, Mapping[str, Json]] | None = None
+    file: str = ""  # of this certificate in the folder; the instance beside it ends in ``.json``
 
     def to_dict(self) -> dict[str, Json]:
         """JSON-compatible."""
@@ -61,6 +68,7 @@ class Lost:
             "moves": self.moves,
             "price": None if self.price is None else float(self.price),
             "least_price_proven": self.moves_proven,
+            "certificate": self.file or None,
         }
 
     def line(self) -> str:
@@ -76,7 +84,8 @@ class Lost:
             told += f" by ending {', '.join(self.moves['preempted'])}" if self.moves["preempted"] else ""
             told += f", price {number(float(self.price or 0))} ({proven})"
         elif self.moves_proven:
-            told += "; no moves and preemptions admit it, as one engine proves"
+            shown = "as one engine proves" if self.proof is None else f"certified by {self.file}"
+            told += f"; no moves and preemptions admit it, {shown}"
         return f"{head}: {told}"
 
 
@@ -143,7 +152,7 @@ class Judgement:
                 "proof": self.proof,
                 "components": {name: float(value) for name, value in self.best_values.items()},
                 "bound": {name: float(value) for name, value in self.bound_values.items()},
-                "placed": sorted((self.best.solution or {"placement": {}})["placement"]),
+                "placed": sorted((self.best.solution or NOTHING)["placement"]),
                 "solution": self.best.solution,
             },
             "ratio": finite(value),
@@ -171,7 +180,7 @@ class Judgement:
         for name, value in self.values.items():
             cells = (value, self.best_values[name], self.bound_values[name])
             found.append((name, *(number(float(cell)) for cell in cells)))
-        best = len((self.best.solution or {"placement": {}})["placement"])
+        best = len((self.best.solution or NOTHING)["placement"])
         return [*found, ("gangs placed", str(len(self.report.details["placed"])), str(best))]
 
     def notes(self) -> list[str]:
@@ -226,13 +235,12 @@ def judge(
     names : keep the names of nodes, pods and gangs; otherwise they are numbers, so that the result can be shared
     time_limit : seconds for the best decision, and again for why gangs are lost
     seed : of all randomness
-    out : folder for ``judge.html``, ``judge.json``, ``instance.json``, ``decision.json`` and ``best.json``
+    out : folder for ``judge.html``, ``judge.json``, ``instance.json``, ``decision.json``, ``best.json``, certificates
 
     Returns
     -------
     Judgement
-        ``verdict`` is one line, ``to_text()`` the whole, ``to_dict()`` a JSON form. What it says can be checked again:
-        ``schedgap check instance.json decision.json`` and ``best.json``.
+        ``verdict`` is one line, ``to_text()`` the whole, ``to_dict()`` a JSON form; docs/judging.md checks it again.
 
     Raises
     ------
@@ -245,13 +253,10 @@ def judge(
     read = read_snapshot(snapshot, form, nodes=nodes, gang_label=gang_label, names=names)
     found = _Judge(read, objectives, time_limit, seed).run()
     if folder is not None:
-        from schedgap.benchmarks.snapshots.page import judgement_page
+        from schedgap.benchmarks.snapshots.page import write_judgement
 
         folder.mkdir(parents=True, exist_ok=True)
-        write_text(folder / "judge.html", judgement_page(found))
-        texts = {"judge": found.to_dict(), "instance": found.instance.to_dict(), "decision": found.decision}
-        for name, data in {**texts, "best": found.best.solution}.items():
-            write_text(folder / f"{name}.json", json.dumps(data, indent=1, allow_nan=False) + "\n")
+        write_judgement(found, folder)
     return found
 
 
@@ -286,32 +291,25 @@ class _Judge:
         return SolveOptions(deadline=Deadline.after(seconds), seed=self.seed)
 
     def _best(self, report: CheckReport) -> Result:
-        """The best decision; an optimum that two engines agree on is told so.
-
-        It starts from the scheduler's decision or a rule's, whichever is better: programs for thousands of gangs need
-        longer than there is.
-        """
-        options = self._options(self.time_limit)
-        rule = run_method(self.problem, self.instance, "best-fit", options)
-        value = report.objective if report.feasible else None
-        better = rule.solution is not None and (value is None or rule.objective is None or rule.objective > value)
-        start = rule.solution if better else self.snapshot.decision if report.feasible else None
-        best = run_method(self.problem, self.instance, "staged", replace(options, start=start))
+        """The best decision, from the scheduler's on; an optimum that two engines agree on is told so."""
+        start = self.snapshot.decision if report.feasible else None
+        options = replace(self._options(self.time_limit), start=start)
+        best = run_method(self.problem, self.instance, "staged", options)
         return best if best.status is not Status.OPTIMAL or not self._confirmed(best) else best.proven(Proof.AGREED)
 
     def _confirmed(self, best: Result) -> bool:
         """Whether two engines of different makes, without bound and heuristics, prove the same."""
-        makes: tuple[EngineName, ...] = ("cpsat", "highs")
-        for engine in makes:
-            if engine == best.engine:
-                continue
+
+        def agrees(engine: EngineName) -> bool:
             options = replace(self._options(self.time_limit), stages=frozenset({"programs"}))
             found = solve_staged(self.instance, options, engine=engine)
-            if found.status is not Status.OPTIMAL or found.objective != best.objective:
-                return False
-        return True
+            return found.status is Status.OPTIMAL and found.objective == best.objective
+
+        makes: tuple[EngineName, ...] = ("cpsat", "highs")
+        return all(agrees(engine) for engine in makes if engine != best.engine)
 
     def _lost(self, best: Solution) -> list[Lost]:
+        """Each with its reasons; certificates in the time that is left."""
         deadline = Deadline.after(self.time_limit)
         placed = {name for name, pods in self.snapshot.decision["placement"].items() if pods}
         found = []
@@ -320,21 +318,55 @@ class _Judge:
                 continue
             gpus = Fraction(sum(group.gpu * group.count for group in gang.pods), WHOLE)
             fits = gang.id in best["placement"]
-            facts: dict[str, Json] = {} if fits else self._why(gang, deadline)
-            found.append(Lost(gang.id, gang.size, gpus, fits, True if fits else facts.pop("alone"), **facts))
+            facts: dict[str, Any] = {"alone": True} if fits else self._why(gang, deadline)
+            found.append(Lost(gang.id, gang.size, gpus, fits, **facts))
+        for at, lost in enumerate(found):
+            proof = self._certified(lost, deadline)
+            found[at] = lost if proof is None else replace(lost, proof=proof, file=f"lost-{at}.cert")
         return found
 
-    def _why(self, gang: Gang, deadline: Deadline) -> dict[str, Json]:
+    def _certified(self, lost: Lost, deadline: Deadline) -> tuple[GangPlacementInstance, Mapping[str, Json]] | None:
+        """That no moves and preemptions admit the gang, where that is so."""
+        if lost.alone is not False or lost.moves is not None or not lost.moves_proven or deadline.passed:
+            return None
+        (gang,) = (one for one in self.instance.gangs if one.id == lost.gang)
+        made = self._with(gang, ["weight", "moves"])
+        value = self.problem.check(made, NOTHING).objective
+        budget = Budget(deadline)
+        try:
+            with budget:
+                return made, prove(made, value, NOTHING, Effort(deadline))
+        except (Unproven, OutOfBudgetError):
+            budget.end()
+            return None
+
+    def _why(self, gang: Gang, deadline: Deadline) -> dict[str, Any]:
         """What keeps a gang out that is not placed even alone, and what would admit it."""
         alone = self._placeable(gang, deadline)
         if alone is not False:
             return {"alone": alone}
-        reasons = [
-            f"would fit without its {what}"
-            for what in RELAXED
-            if self._placeable(_without(gang, what), deadline) is True
-        ]
-        return {"alone": False, "reasons": tuple(reasons or [self._short(gang)]), **self._admit(gang, deadline)}
+        reasons = list(self._relaxed(gang, deadline)) or [self._short(gang)]
+        return {"alone": False, "reasons": tuple(reasons), **self._admit(gang, deadline)}
+
+    def _relaxed(self, gang: Gang, deadline: Deadline) -> Iterator[str]:
+        """What it would fit without, one thing at a time; of levels the narrowest in which it would fit."""
+        plain = tuple(group.model_copy(update={"selector": Selector()}) for group in gang.pods)
+        without: dict[str, dict[str, Any]] = {"selector": {"pods": plain}, "quota": {"queue": None}}
+        for what, changes in {LEVEL: {"required": None}, **without}.items():
+            changed = gang.model_copy(update=changes)
+            if changed != gang and self._placeable(changed, deadline):
+                yield self._wider(gang, what, deadline)
+
+    def _wider(self, gang: Gang, what: str, deadline: Deadline) -> str:
+        """Where a gang would fit without a condition; of a level in which wider one, the narrowest."""
+        depth = self.instance.depth(gang.required) if what == LEVEL else 1
+        for level in self.instance.levels[: depth - 1][::-1]:
+            fits = self._placeable(gang.model_copy(update={"required": level}), deadline)
+            if fits:
+                return f"would fit in one {level}, but not in one {gang.required}"
+            if fits is None:
+                return f"would fit without its {LEVEL}, in one {level} undecided in the time"
+        return f"would fit without its {what}"
 
     def _with(self, gang: Gang, objectives: Sequence[str]) -> GangPlacementInstance:
         data = self.instance.to_dict()
@@ -355,9 +387,8 @@ class _Judge:
         """Enough GPUs are free, but not where and as they are wanted; or too few are."""
         wanted = sum(group.gpu * group.count for group in gang.pods)
         free = sum(map(sum, (node.gpus for node in self.instance.nodes)))
-        if free >= wanted:
-            return f"fragmentation: {free / WHOLE:g} GPUs are free, {wanted / WHOLE:g} are wanted, in no such pieces"
-        return f"capacity: {free / WHOLE:g} GPUs are free, {wanted / WHOLE:g} are wanted"
+        told = f"{free / WHOLE:g} GPUs are free, {wanted / WHOLE:g} are wanted"
+        return f"fragmentation: {told}, in no such pieces" if free >= wanted else f"capacity: {told}"
 
     def _admit(self, gang: Gang, deadline: Deadline) -> dict[str, Json]:
         """The cheapest moves and preemptions that admit the gang."""
@@ -376,13 +407,3 @@ class _Judge:
 
 def _many(count: float, what: str) -> str:
     return f"{number(count)} {what}{'' if count == 1 else 's'}"
-
-
-def _without(gang: Gang, what: str) -> Gang:
-    """The gang without one of its conditions."""
-    if what == "required level":
-        return gang.model_copy(update={"required": None})
-    if what == "quota":
-        return gang.model_copy(update={"queue": None})
-    plain = type(gang.pods[0].selector)()
-    return gang.model_copy(update={"pods": tuple(g.model_copy(update={"selector": plain}) for g in gang.pods)})

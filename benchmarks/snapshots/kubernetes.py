@@ -1,8 +1,8 @@
 """What ``kubectl get nodes,pods -A -o json`` says of a cluster, as an instance of gang-placement and a decision.
 
-A pod with a node that runs is what runs; one with a node that has not started yet is the decision; one without a node
-waits. Pods wait together where a label or annotation names their gang. Which nodes take a pod (labels, affinity,
-taints, cordons) is evaluated here: nodes get a label for each kind of pod, which its selector asks for.
+docs/judging.md says what is read. Which nodes take a pod (labels, affinity, taints,
+cordons) is evaluated here: nodes get a label for each kind of pod, which its selector
+asks for.
 """
 
 from __future__ import annotations

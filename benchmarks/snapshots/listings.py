@@ -1,9 +1,4 @@
-"""What Slurm, Ray and openb list of a cluster, as an instance of gang-placement and a decision.
-
-Slurm: ``squeue --json`` and ``scontrol show nodes``. Running jobs stay, jobs that are being configured are the
-decision, pending ones wait. Ray: ``ray list placement-groups --format json --detail`` and ``ray list nodes --format
-json --detail``; groups that are created are the decision. openb: the pods' and the nodes' tables; every pod waits.
-"""
+"""What Slurm, Ray and openb list of a cluster as an instance and a decision; docs/judging.md says what is read."""
 
 from __future__ import annotations
 
@@ -28,19 +23,11 @@ UNAVAILABLE = ("DOWN", "DRAIN", "FAIL", "MAINT", "NOT_RESPONDING", "PLANNED", "P
 """States in which a node takes no new jobs, as parts of Slurm's words."""
 
 
-def entirely_free(devices: int, place: str) -> list[int]:
-    """So many devices of a node; no instance has more than :data:`MOST_GPUS`."""
-    if devices > MOST_GPUS:
-        raise InputError(f"{place}: a node with {devices} GPUs, at most {MOST_GPUS} are supported")
-    return [WHOLE] * devices
-
-
 @dataclass
 class Draft:
     """An instance in the making."""
 
     source: str
-    keep: bool  # names stay; otherwise they are numbers
     levels: Sequence[str] = ()  # of the topology, widest first
     index: dict[str, int] = field(default_factory=dict)  # position of a node by its own name
     nodes: list[dict[str, Any]] = field(default_factory=list)
@@ -48,21 +35,31 @@ class Draft:
     gangs: list[dict[str, Any]] = field(default_factory=list)
     placement: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
     unread: Counter[str] = field(default_factory=Counter)  # what was not understood or left out, counted
+    seated: Counter[str] = field(default_factory=Counter)  # by gang, pods that are not decided about any more
     kinds: dict[tuple[int, ...], str] = field(default_factory=dict)
     bound: dict[tuple[int, int], int] = field(default_factory=lambda: defaultdict(int))
 
-    def node(self, name: str, devices: int, model: str | None, free: Mapping[str, int], place: str) -> None:
+    def node(
+        self,
+        name: str,
+        devices: int,
+        model: str | None,
+        free: Mapping[str, int],
+        place: str,
+        domain: Sequence[str] = (),
+    ) -> None:
         """A node with all that it has."""
         if name in self.index:
             raise InputError(f"{place}: node {name!r} is there twice")
+        if devices > MOST_GPUS:
+            raise InputError(f"{place}: a node with {devices} GPUs, at most {MOST_GPUS} are supported")
         self.index[name] = len(self.nodes)
-        gpus = entirely_free(devices, place)
-        made = {"id": name if self.keep else f"node-{len(self.nodes)}", "gpus": gpus, "free": dict(free)}
-        self.nodes.append(made | ({"gpu_model": model} if model else {}) | {"labels": {}})
+        made = {"id": name, "domain": list(domain), "gpus": [WHOLE] * devices, "free": dict(free), "labels": {}}
+        self.nodes.append(made | ({"gpu_model": model} if model else {}))
 
     @staticmethod
     def distinct(given: Iterable[tuple[str, str]]) -> None:
-        """Refuse a name, told with its place, that is there twice: numbers in its stead would hide it."""
+        """Refuse a name, told with its place, that is there twice."""
         seen: set[str] = set()
         for name, place in given:
             if name in seen:
@@ -81,7 +78,7 @@ class Draft:
             node["free"][resource] = max(0, left)
             self.unread[f"{resource} that runs on a node beyond what it has"] += max(0, -left)
         made = {"node": node["id"], "devices": {str(d): WHOLE for d in free}, "request": dict(request)}
-        self.running.append({"id": name if self.keep else f"running-{len(self.running)}", **made})
+        self.running.append({"id": name, **made})
         return self.running[-1]
 
     def selector(self, nodes: Sequence[int]) -> dict[str, Json]:
@@ -93,17 +90,13 @@ class Draft:
             self.nodes[n]["labels"][kind] = "yes"
         return {"labels": {kind: "yes"}}
 
-    def shown(self, name: str) -> str:
-        """What the next gang is called."""
-        return name if self.keep else f"gang-{len(self.gangs)}"
-
     def wait(
         self, name: str, groups: Sequence[dict[str, Json]], seats: Iterable[tuple[int, int]], **more: Json
     ) -> None:
         """A gang; `seats` are (group, node) of the pods that the scheduler placed."""
         total = sum(group["gpu"] * group["count"] for group in groups)
         made: dict[str, Any] = {key: value for key, value in more.items() if value is not None}
-        made["id"] = self.shown(name)
+        made["id"] = name
         made["pods"] = list(groups)
         made["weight"] = total / WHOLE if total else 1.0
         made["arrival"] = float(len(self.gangs))
@@ -132,12 +125,12 @@ class Draft:
 # -- Slurm
 
 
-def slurm(data: Json, source: str, nodes: Path, names: bool) -> Draft:
+def slurm(data: Json, source: str, nodes: Path) -> Draft:
     """Jobs of ``squeue --json`` on the nodes of ``scontrol show nodes``.
 
     A job is a gang of a pod a node. Jobs are of one priority: Slurm's number is an order, kept as the arrival.
     """
-    draft = Draft(source, names)
+    draft = Draft(source)
     places = _slurm_nodes(draft, nodes)
     jobs = data.get("jobs") if isinstance(data, Mapping) else None
     if not isinstance(jobs, list) or not all(isinstance(job, Mapping) for job in jobs):
@@ -152,18 +145,13 @@ def slurm(data: Json, source: str, nodes: Path, names: bool) -> Draft:
                 draft.run(name, n, job.devices, job.request)
     for job in sorted(read, key=lambda job: -job.priority):
         if job.state in ("PENDING", "CONFIGURING"):
-            _slurm_wait(draft, job, places)
+            selector = draft.selector([n for n in job.allowed if n in places])
+            selector |= {"models": [job.model]} if job.model else {}
+            pods = {"count": job.count, "gpu": WHOLE * job.devices, "request": job.request, "selector": selector}
+            draft.wait(job.name, [pods], [(0, n) for n in job.hosts], per_node=1 if job.count > 1 else None)
         elif job.state != "RUNNING":
             draft.unread[f"jobs that are {job.state}"] += 1
     return draft
-
-
-def _slurm_wait(draft: Draft, job: _Job, places: set[int]) -> None:
-    """A job that waits or is just placed, on nodes that take new ones."""
-    selector = draft.selector([n for n in job.allowed if n in places])
-    group = {"count": job.count, "gpu": WHOLE * job.devices, "request": job.request}
-    group["selector"] = selector | ({"models": [job.model]} if job.model else {})
-    draft.wait(job.name, [group], [(0, n) for n in job.hosts], per_node=1 if job.count > 1 else None)
 
 
 def _slurm_nodes(draft: Draft, path: Path) -> set[int]:
@@ -275,13 +263,13 @@ class _Job:
 # -- Ray
 
 
-def ray(data: Json, source: str, nodes: Path, names: bool) -> Draft:
+def ray(data: Json, source: str, nodes: Path) -> Draft:
     """Placement groups on nodes, as ``ray list ... --format json --detail`` writes them.
 
     STRICT_PACK is one node, STRICT_SPREAD one bundle a node, PACK a preferred node. Where the listing does not tell the
     strategy, which depends on Ray's version, it is PACK, and counted.
     """
-    draft = Draft(source, names)
+    draft = Draft(source)
     for position, node in enumerate(_objects(read_json(nodes), str(nodes))):
         place = f"{nodes}: [{position}]"
         if node.get("state") != "ALIVE":
@@ -367,7 +355,8 @@ def _ray_amounts(draft: Draft, given: Json, place: str, *, down: bool) -> dict[s
         text = re.fullmatch(r"(\d+(?:\.\d+)?) ([KMGT]i)?B", amount) if isinstance(amount, str) else None
         if text is not None:  # how the listing of nodes writes memory
             amount = float(quantity(text[1] + (text[2] or ""), f"{place}.{name}"))
-        _number(amount, f"{place}.{name}")
+        if isinstance(amount, bool) or not isinstance(amount, int | float) or not 0 <= amount < 1e18:
+            raise InputError(f"{place}.{name}: must be a number from 0, got {amount!r}")
         if name.startswith(("node:", "object_store_memory")):
             continue
         exact = Fraction(str(amount)) * (Fraction(1, 2**20) if name == "memory" else WHOLE)
@@ -375,17 +364,12 @@ def _ray_amounts(draft: Draft, given: Json, place: str, *, down: bool) -> dict[s
     return found
 
 
-def _number(amount: Json, place: str) -> None:
-    if isinstance(amount, bool) or not isinstance(amount, int | float) or not 0 <= amount < 1e18:
-        raise InputError(f"{place}: must be a number from 0, got {amount!r}")
-
-
 # -- openb
 
 
-def openb(source: Path, nodes: Path, names: bool) -> Draft:
+def openb(source: Path, nodes: Path) -> Draft:
     """Pods of the cluster trace openb, each a gang, on its nodes; nobody has placed one yet."""
-    draft = Draft(str(source), names)
+    draft = Draft(str(source))
     for place, row in _table(nodes, ("sn", "cpu_milli", "memory_mib", "gpu", "model")):
         free = {"cpu": _count(row, "cpu_milli", place), "memory": _count(row, "memory_mib", place)}
         draft.node(row["sn"], _count(row, "gpu", place), row["model"] or None, free, place)
@@ -428,11 +412,6 @@ def told(data: Json) -> str | None:
     """The format that a JSON value tells by itself."""
     if isinstance(data, Mapping) and "jobs" in data and "problem" not in data:
         return "slurm"
-    if isinstance(data, Mapping) and data and all(isinstance(x, Mapping) and "strategy" in x for x in data.values()):
-        return "ray"
-    ray_like = (
-        isinstance(data, list)
-        and bool(data)
-        and all(isinstance(x, Mapping) and "placement_group_id" in x for x in data)
-    )
-    return "ray" if ray_like else None
+    groups = list(data.values()) if isinstance(data, Mapping) else data if isinstance(data, list) else []
+    key = "strategy" if isinstance(data, Mapping) else "placement_group_id"
+    return "ray" if groups and all(isinstance(x, Mapping) and key in x for x in groups) else None

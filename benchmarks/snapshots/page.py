@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import html
+import json
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
 
-from schedgap.benchmarks.snapshots.judge import WHOLE, Judgement
-from schedgap.formulations.common.instance import Solution
+from schedgap.benchmarks.proving import compressed
+from schedgap.benchmarks.snapshots.judge import NOTHING, WHOLE, Judgement
+from schedgap.formulations.common.files import write_bytes, write_text
+from schedgap.formulations.common.instance import Json, Solution
 
 MOST_NODES = 400
 """Nodes that are drawn."""
@@ -24,6 +28,20 @@ td{padding:2px 0 2px 1.2em;text-align:right}td:first-child{padding-left:0;text-a
 
 _Parts = Mapping[tuple[str, int], Sequence[tuple[str | None, int]]]
 """Who has how many thousandths of a device; None is what runs."""
+
+
+def write_judgement(found: Judgement, folder: Path) -> None:
+    """Everything that can be looked at, shared and checked again."""
+    write_text(folder / "judge.html", judgement_page(found))
+    parts: dict[str, Json] = {"judge": found.to_dict(), "instance": found.instance.to_dict()}
+    parts |= {"decision": found.decision, "best": found.best.solution}
+    for lost in found.lost:
+        if lost.proof is not None:
+            instance, certificate = lost.proof
+            parts |= {lost.file.removesuffix(".cert"): instance.to_dict(), "nothing": NOTHING}
+            write_bytes(folder / lost.file, compressed(certificate))
+    for name, data in parts.items():
+        write_text(folder / f"{name}.json", json.dumps(data, indent=1, allow_nan=False) + "\n")
 
 
 def judgement_page(found: Judgement) -> str:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from schedgap.benchmarks.snapshots.kubernetes import END, HOST, MODEL, MOVE, TOPOLOGY, Kubernetes, is_gpu
-from schedgap.benchmarks.snapshots.listings import LISTINGS, Draft, entirely_free, told
+from schedgap.benchmarks.snapshots.listings import LISTINGS, Draft, told
 from schedgap.formulations.common.errors import InputError
 from schedgap.formulations.common.instance import Json, Solution, read_json
 from schedgap.formulations.gang_placement.check import check
@@ -28,6 +28,7 @@ class Snapshot:
     decision: Solution  # what the scheduler placed of the gangs
     unread: Mapping[str, int]  # what was not understood or left out, counted
     form: str
+    seated: Mapping[str, int] = field(default_factory=dict)  # by gang, pods that are not decided about any more
 
 
 def read_snapshot(
@@ -43,13 +44,21 @@ def read_snapshot(
 
     Raises InputError: it cannot be read; one line with the place and the value.
     """
+    read = _read(path, form, nodes, gang_label)
+    read = read if names else _numbered(read)
+    rest = {f"pods of {g} that run, or on nodes that are not listed": n for g, n in read.seated.items()}
+    return replace(read, unread={**read.unread, **rest})
+
+
+def _read(path: str | Path, form: str | None, nodes: str | Path | None, gang_label: str | None) -> Snapshot:
+    """With its own names."""
     source = str(path)
     if form == "openb" or (form is None and source.endswith(".csv")):
-        return _listed("openb", Path(path), nodes, names)
+        return _listed("openb", Path(path), nodes)
     data = read_json(path)
     listed = told(data) if form is None else form
     if listed is not None and listed in LISTINGS:
-        return _listed(listed, data, nodes, names, source)
+        return _listed(listed, data, nodes, source)
     if not isinstance(data, Mapping):
         raise InputError(f"{source}: a snapshot must be a JSON object, got {type(data).__name__}")
     chosen = form or ("kubernetes" if "items" in data else "own")
@@ -65,16 +74,16 @@ def read_snapshot(
         except InputError as fault:
             told_of = str(fault).removeprefix("solution: ").removeprefix(f"{source}: {DECISION}: ")
             raise InputError(f"{source}: {DECISION}: {told_of}") from None
-        return Snapshot(instance, dict(decision), {}, "own") if names else _numbered(instance, decision)
+        return Snapshot(instance, dict(decision), {}, "own")
     items = _items(data, source) + ([] if nodes is None else _items(read_json(nodes), str(nodes)))
-    return _Cluster(Kubernetes(items, source, gang_label), names).snapshot()
+    return _Cluster(Kubernetes(items, source, gang_label)).snapshot()
 
 
 KINDS = {"node": "node", "queue": "queue", "cohort": "cohort", "required": "level", "preferred": "level"}
 """Keys of nodes, queues, gangs and what runs whose values are names, with what they are names of."""
 
 
-def _numbered(instance: GangPlacementInstance, decision: Solution) -> Snapshot:
+def _numbered(read: Snapshot) -> Snapshot:
     """The same with numbers for names; those of GPU models and resources stay."""
     given: dict[str, dict[str, str]] = defaultdict(dict)
 
@@ -87,7 +96,8 @@ def _numbered(instance: GangPlacementInstance, decision: Solution) -> Snapshot:
     def seat(there: Mapping[str, Any]) -> dict[str, Any]:
         return {**there, "node": number("node", there["node"])}
 
-    data = instance.to_dict() | {"name": "snapshot"}
+    decision = read.decision
+    data = read.instance.to_dict() | {"name": "snapshot"}
     data["levels"] = [number("level", level) for level in data["levels"]]
     for kind in ("node", "queue", "gang", "running"):
         for part in data["running" if kind == "running" else f"{kind}s"]:
@@ -102,15 +112,16 @@ def _numbered(instance: GangPlacementInstance, decision: Solution) -> Snapshot:
         "preempted": [number("running", name) for name in decision.get("preempted", ())],
         "moved": {number("running", name): seat(there) for name, there in decision.get("moved", {}).items()},
     }
-    return Snapshot(GangPlacementInstance.parse(data, "snapshot"), made, {}, "own")
+    seated = {number("gang", g): count for g, count in read.seated.items()}
+    return replace(read, instance=GangPlacementInstance.parse(data, "snapshot"), decision=made, seated=seated)
 
 
-def _listed(form: str, data: Json, nodes: str | Path | None, names: bool, source: str | None = None) -> Snapshot:
+def _listed(form: str, data: Json, nodes: str | Path | None, source: str | None = None) -> Snapshot:
     """A snapshot of two files."""
     if nodes is None:
         raise InputError(f"{source or data}: a snapshot of {form} needs a second file with the nodes")
     given = (data,) if source is None else (data, source)
-    return Snapshot(*LISTINGS[form](*given, Path(nodes), names).finished(), form)
+    return Snapshot(*LISTINGS[form](*given, Path(nodes)).finished(), form)
 
 
 def _items(data: Json, source: str) -> list[Json]:
@@ -123,41 +134,17 @@ def _items(data: Json, source: str) -> list[Json]:
 class _Cluster:
     """The listing of a Kubernetes cluster on its way to an instance."""
 
-    def __init__(self, read: Kubernetes, names: bool) -> None:
+    def __init__(self, read: Kubernetes) -> None:
         self.read = read
         self.levels = read.levels()
-        self.domains = {level: self._numbers(level) for level in self.levels}
-        shown = self.levels if names else [f"level-{at}" for at in range(len(self.levels))]
-        self.draft = Draft(read.source, names, shown, unread=read.unread)
-        self.seated: Counter[str] = Counter()  # by gang, pods that are not decided about any more
+        self.draft = Draft(read.source, self.levels, unread=read.unread)
         for n, (place, node) in enumerate(read.nodes):
-            self.draft.index[node["metadata"]["name"]] = n
-            self.draft.nodes.append(self._node(n, place, node))
-
-    def _node(self, n: int, place: str, node: Mapping[str, Any]) -> dict[str, Any]:
-        labels = node["metadata"].get("labels") or {}
-        room = self.read.room(place, node)
-        devices = sum(amount for name, amount in room.items() if is_gpu(name))
-        made: dict[str, Any] = {
-            "id": node["metadata"]["name"] if self.draft.keep else f"node-{n}",
-            "domain": [str(labels.get(level) or f"without-{n}") for level in self.levels],
-            "gpus": entirely_free(devices, f"{place}.status.allocatable"),
-            "free": {name: amount for name, amount in room.items() if not is_gpu(name)},
-            "labels": {},
-        }
-        if not self.draft.keep:  # labels of domains tell names, too
-            numbers = (self.domains[level][str(labels.get(level))] for level in self.levels)
-            made["domain"] = [f"{depth}-{number}" for depth, number in enumerate(numbers)]
-        if labels.get(MODEL):
-            made["gpu_model"] = str(labels[MODEL])
-        return made
-
-    def _numbers(self, level: str) -> dict[str, int]:
-        """By value of a level's label, the first node that has it."""
-        found: dict[str, int] = {}
-        for n, (_, node) in enumerate(self.read.nodes):
-            found.setdefault(str((node["metadata"].get("labels") or {}).get(level)), n)
-        return found
+            labels, room = node["metadata"].get("labels") or {}, read.room(place, node)
+            devices = sum(amount for name, amount in room.items() if is_gpu(name))
+            free = {name: amount for name, amount in room.items() if not is_gpu(name)}
+            domain = [str(labels.get(level) or f"without-{n}") for level in self.levels]
+            place += ".status.allocatable"
+            self.draft.node(node["metadata"]["name"], devices, labels.get(MODEL), free, place, domain)
 
     def snapshot(self) -> Snapshot:
         """Everything in order: what runs takes its room first, then the decision, then what waits.
@@ -174,14 +161,15 @@ class _Cluster:
             if node is None or (pending and there is not None):
                 waiting[key].append((place, pod))
                 continue
-            self.seated[key] += 1
+            self.draft.seated[key] += 1
             if there is None:
                 self.read.unread["pods on nodes that are not listed"] += 1
             else:
                 self._run(place, pod, there)
         for key, pods in waiting.items():
             self._gang(key, pods)
-        return Snapshot(*self.draft.finished(), "kubernetes")
+        seated = {key: count for key, count in self.draft.seated.items() if key in waiting}
+        return Snapshot(*self.draft.finished(), "kubernetes", seated)
 
     def _gang_of(self, pod: Mapping[str, Any]) -> str:
         space = pod["metadata"].get("namespace", "default")
@@ -227,19 +215,16 @@ class _Cluster:
         group_key = key.removesuffix(" alone")
         if group_key in self.read.groups:
             least = (self.read.groups[group_key][1].get("spec") or {}).get("minMember")
-            if least is not None and 1 <= least <= len(pods) + self.seated[key]:
-                more["least"] = max(1, least - self.seated[key])
+            if least is not None and 1 <= least <= len(pods) + self.draft.seated[key]:
+                more["least"] = max(1, least - self.draft.seated[key])
             elif least is not None:
                 self.read.unread["gangs with fewer pods than their minMember"] += 1
-        if self.seated[key]:
-            what = f"pods of {self.draft.shown(key)} that run or are on nodes not listed"
-            self.read.unread[f"{what}: judged is the rest"] = self.seated[key]
-        for field, note in TOPOLOGY.items():
+        for asked, note in TOPOLOGY.items():
             level = self.read.note(first, note)
             if level == HOST:
-                more[field] = "node"
+                more[asked] = "node"
             elif level in self.levels:
-                more[field] = self.draft.levels[self.levels.index(level)]
+                more[asked] = level
             elif level is not None:
                 self.read.unread[f"levels that no topology has: {level}"] += 1
         self.draft.wait(key, list(groups.values()), seats, **more)

@@ -85,7 +85,7 @@ def variant(
 SHARE = 0.75
 """Of the time: what all heuristics together may take. Each has an equal part of what those before it leave."""
 SHARE_OF_PROOF = 0.5
-"""The same before a method that proves."""
+"""The same before a proof; the first has half."""
 SHARE_AGAIN = 0.5
 """Of the time that is left then: what those may take that a busy machine gave no turn."""
 TURN = 0.5
@@ -112,6 +112,7 @@ def from_best(
     # of the time that is left, what all heuristics together may take; those that were cut off before they had the
     # processor for half of an equal part of it begin again, in equal parts of half of what is left
     share: float = SHARE,
+    first_ends: bool = False,  # with half of that
     # a certified bound on the optimum; a schedule that meets it is the answer
     bound: Callable[[Instance], float | None] | None = None,
 ) -> Improve:
@@ -133,7 +134,7 @@ def from_best(
 
         try:
             inside = heuristics()
-            starved = _take_turns(best, inside, instance, share, note)
+            starved = _take_turns(best, inside, instance, share, note, first_ends)
             _take_turns(best, starved, instance, SHARE_AGAIN, note)
             if best.solution is None and not known and best.seconds_left() is not None:
                 _take_turns(best, inside[:1], instance, 1.0, note)  # another try, where none was in time
@@ -163,8 +164,9 @@ def _take_turns(
     instance: Instance,
     part: float,
     note: Callable[[str, Solution | None], None],
+    first_ends: bool = False,
 ) -> Heuristics:
-    """Run heuristics in equal parts of so much of the time; those that had no turn of the processor."""
+    """Run heuristics in parts of so much of the time; those that had no turn of the processor."""
     remaining = best.seconds_left(part)
     until = best.options.deadline if remaining is None else best.options.deadline.capped(remaining)
     turn = 0.0 if remaining is None else TURN * remaining / max(1, len(turns))
@@ -174,7 +176,8 @@ def _take_turns(
             break
         solution, began = None, processor()
         if not best.out_of_time():
-            solution, ended = _run(best, heuristic, instance, until, len(turns) - number)
+            parts = min(2, len(turns)) if first_ends and not number else len(turns) - number
+            solution, ended = _run(best, heuristic, instance, until, parts)
             starved += [heuristic] if not ended and processor() - began < turn else []
         note(getattr(heuristic, "__name__", "heuristic").replace("_", "-"), solution)
     return starved

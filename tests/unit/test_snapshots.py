@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import copy
 import json
+import subprocess
+import sys
 from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
@@ -18,6 +20,8 @@ from schedgap.benchmarks.snapshots.reading import read_snapshot
 from schedgap.catalogue.run import run_method
 from schedgap.cli.main import main
 from schedgap.formulations.common.errors import InputError
+from schedgap.solvers.certificates import checker
+from schedgap.solvers.certificates.tree import Unproven
 from schedgap.solvers.result import SolveOptions
 
 
@@ -97,13 +101,57 @@ def test_why_a_gang_is_lost_is_solved_exactly(tmp_path: Path) -> None:
     assert found.values["weight"] == 0 and found.best_values["weight"] == 1
 
 
-def test_a_gang_that_no_moves_admit_is_told(tmp_path: Path) -> None:
-    data = cluster()
+@pytest.mark.parametrize("sizes", [("8", "8", "8"), ("3", "3", "3")])
+def test_that_no_moves_admit_a_gang_is_certified(
+    sizes: tuple[str, ...], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A node has no 8 devices; of three pods with 3 of a node's 4 only two are in a rack of two nodes."""
+    data, out = cluster(), tmp_path / "out"
     for one in data["items"]:
         if one["kind"] == "Pod" and one["metadata"]["name"].startswith("train"):
-            one["spec"]["containers"][0]["resources"]["limits"]["nvidia.com/gpu"] = "8"
-    train = schedgap.judge(written(tmp_path, data)).lost[0]
-    assert train.moves is None and train.moves_proven and train.reasons[0].startswith("capacity")
+            limits = one["spec"]["containers"][0]["resources"]["limits"]
+            limits["nvidia.com/gpu"] = sizes[int(one["metadata"]["name"][-1])]
+    train = schedgap.judge(written(tmp_path, data), out=out).lost[0]
+    assert train.moves is None and train.moves_proven and train.file == "lost-0.cert"
+    told = "no moves and preemptions admit it, certified by lost-0.cert"
+    assert told in train.line() and told in (out / "judge.html").read_text()
+    assert json.loads((out / "judge.json").read_text())["lost"][0]["certificate"] == "lost-0.cert"
+    files = [str(out / name) for name in ("lost-0.json", "lost-0.cert", "nothing.json")]
+    assert main(["check", files[0], files[2], "--certificate", files[1]]) == 0
+    assert "optimal" in capsys.readouterr().out
+    done = subprocess.run([sys.executable, str(checker.__file__), *files], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
+def test_without_time_for_it_an_engine_alone_proves_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def unproven(*_: object) -> None:
+        raise Unproven("no time")
+
+    monkeypatch.setattr("schedgap.benchmarks.snapshots.judge.prove", unproven)
+    data = {"problem": "gang-placement", "nodes": [{"id": "a", "gpus": [1000]}]}
+    data["gangs"] = [{"id": "g", "pods": [{"count": 2, "gpu": 1000}]}]
+    found = schedgap.judge(written(tmp_path, data), out=tmp_path / "out")
+    assert "admit it, as one engine proves" in found.lost[0].line() and not list((tmp_path / "out").glob("lost*"))
+
+
+@pytest.mark.parametrize(
+    ("free", "reason"),
+    [
+        ((2, 2, 0, 0), "would fit in one block, but not in one rack"),
+        ((2, 0, 2, 0), "would fit in one zone, but not in one rack"),
+        ((2, 0, 0, 2), "would fit without its required level"),
+        ((2, 0, 0, 0), "capacity: 2 GPUs are free, 4 are wanted"),
+    ],
+)
+def test_a_level_is_widened_step_by_step(free: tuple[int, ...], reason: str, tmp_path: Path) -> None:
+    places = (("z0", "b0", "r0"), ("z0", "b0", "r1"), ("z0", "b1", "r2"), ("z1", "b2", "r3"))
+    there = [
+        {"id": f"n{n}", "domain": place, "gpus": [1000] * gpus}
+        for n, (place, gpus) in enumerate(zip(places, free, strict=True))
+    ]
+    gang = {"id": "g", "required": "rack", "pods": [{"count": 4, "gpu": 1000}]}
+    data = {"problem": "gang-placement", "levels": ["zone", "block", "rack"], "nodes": there, "gangs": [gang]}
+    assert schedgap.judge(written(tmp_path, data), names=True).lost[0].reasons == (reason,)
 
 
 @pytest.mark.parametrize("where", ["labels", "annotations"])
@@ -196,7 +244,7 @@ def test_of_a_gang_that_is_partly_seated_the_rest_is_judged(
     for names, shown in ((True, "ml/train"), (False, "gang-0")):
         read = read_snapshot(written(tmp_path, data), names=names)
         assert [(gang.size, gang.least) for gang in read.instance.gangs[:1]] == [(2, rest)]
-        assert read.unread[f"pods of {shown} that run or are on nodes not listed: judged is the rest"] == 1
+        assert read.unread[f"pods of {shown} that run, or on nodes that are not listed"] == 1
 
 
 def test_rays_decision_is_judged(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

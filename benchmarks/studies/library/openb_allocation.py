@@ -94,11 +94,11 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("--seeds", type=int, default=10)
     parser.add_argument("--methods", nargs="+", choices=[*PUBLISHED, "bound"], default=[*PUBLISHED, "bound"])
     args = parser.parse_args(argv)
-    draft = openb(args.pods, args.nodes, names=True)
+    draft = openb(args.pods, args.nodes)
     told = published(args.table, args.pods.stem)
     for method in args.methods:
         found = []
-        for seed in range(1 if method == "bound" else args.seeds):
+        for seed in range(args.seeds):
             began = time.process_time()
             instance = instance_of(draft, seed, gpus_only=method == "bound")
             found.append(bound(instance) if method == "bound" else allocated(instance, method, seed))
