@@ -5,13 +5,13 @@ from __future__ import annotations
 import math
 from bisect import insort
 from collections.abc import Mapping
-from itertools import pairwise
 from typing import Annotated, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
+from schedgap.formulations.common.compiled import njit_cached, njit_kernel
 from schedgap.formulations.common.errors import ModelRefused
 from schedgap.formulations.common.numbers import unit_of
 from schedgap.formulations.hadar.instance import HadarInstance
@@ -225,9 +225,6 @@ def shortest_remaining(data: ProgressTables) -> Policy:
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
 
-_COMPARED = 100_000
-"""Priorities that are compared at a time."""
-
 POLICIES = ("max-min", "max-sum", "makespan")
 
 
@@ -256,20 +253,21 @@ def time_fractions(data: ProgressTables, jobs: Ints, left: Floats, policy: str) 
     columns = n * kinds + 1  # Y by job and type, then the value
     cost = np.zeros(columns)
     upper = np.append(fits.astype(float).ravel(), INFINITY)
+    useful = share * fits
+    if policy == "makespan":
+        scale = left[jobs] / np.array([float(data.jobs[j].target) for j in jobs])
+    else:
+        scale = (useful * data.capacity).sum(axis=1) / data.capacity.sum() / workers
+    progress = np.column_stack((useful, -scale))
+    # else HiGHS drops them; they say the same in any unit
+    progress /= np.array([unit_of(most, (1e-6, np.inf)) for most in np.abs(progress).max(axis=1).tolist()])[:, None]
+    own = np.arange(n * kinds).reshape(n, kinds)
+    with_value = np.column_stack((own, np.full(n, columns - 1)))
     lines: list[tuple[Ints, Floats, float, float]] = []
     for i in range(n):
-        own = np.arange(i * kinds, (i + 1) * kinds)
-        lines.append((own, np.ones(kinds), -INFINITY, 1.0))
-        if policy == "max-sum" or not able[i]:
-            continue
-        if policy == "makespan":
-            scale = float(left[jobs[i]]) / float(data.jobs[jobs[i]].target)
-        else:
-            equal = float((share[i] * fits[i] * data.capacity).sum() / data.capacity.sum())
-            scale = equal / workers[i]
-        row = np.append(share[i] * fits[i], -scale)
-        row /= unit_of(float(np.abs(row).max()), (1e-6, np.inf))  # else HiGHS drops it; it says the same in any unit
-        lines.append((np.append(own, columns - 1), row, 0.0, INFINITY))
+        lines.append((own[i], np.ones(kinds), -INFINITY, 1.0))
+        if policy != "max-sum" and able[i]:
+            lines.append((with_value[i], progress[i], 0.0, INFINITY))
     for r in range(kinds):
         lines.append((np.arange(n) * kinds + r, workers, -INFINITY, float(data.capacity[r])))
     if policy == "max-sum":
@@ -303,6 +301,58 @@ def _rate(data: ProgressTables, j: int, kind: int) -> float:
     return float(job.rate[where[0]]) if job.type_step[kind] > 0 and len(where) else 0.0
 
 
+@njit_cached
+def serve_in_order(
+    order: Ints,
+    job: Ints,
+    kind: Ints,
+    workers: Ints,
+    usable: Bools,
+    free: Ints,
+    on: Ints,
+    where: Ints,
+) -> tuple[Ints, Bools]:  # pragma: no cover - compiled
+    """The entries that are served in this order, and whether their jobs stay where they were.
+
+    A job is `on` a type, or on -1, and has devices `where` (J, H); both become what they are in this round.
+    """
+    room = free.sum(axis=0)
+    before = on.copy()
+    on[:] = -1
+    served, stays, count = np.empty_like(order), np.zeros(len(order), dtype=np.bool_), 0
+    for e in order:
+        j, r = job[e], kind[e]
+        if on[j] >= 0 or room[r] < workers[j] or not usable[j, r]:
+            continue
+        stays[count] = before[j] == r and (where[j] <= free[:, r]).all()
+        if not stays[count]:
+            where[j] = take_type(free, r, workers[j])
+        free[:, r] -= where[j]
+        room[r] -= workers[j]
+        on[j], served[count] = r, e
+        count += 1
+    return served[:count], stays[:count]
+
+
+@njit_kernel
+def rounds_in_order(
+    y: Floats, received: Floats, gains: Floats, behind: Bools, most: int
+) -> int:  # pragma: no cover - compiled
+    """For how many rounds, at most so many, priorities y / received do not rise along the entries.
+
+    Equal ones may only follow where they are `behind`; a served entry gains a round in each.
+    """
+    for passed in range(most):
+        before = np.inf
+        for i in range(len(y)):
+            rounds = received[i] + passed * gains[i]
+            priority = y[i] / rounds if rounds > 0 else np.inf
+            if priority > before or (priority == before and not behind[i]):
+                return passed
+            before = priority
+    return most
+
+
 class Rounds:
     """Gavel's round-based mechanism for given fractions.
 
@@ -312,68 +362,57 @@ class Rounds:
 
     def __init__(self, data: ProgressTables) -> None:
         self.data = data
-        self.received: dict[tuple[int, int], int] = {}
-        self.fractions: dict[tuple[int, int], float] = {}
-        self.order: list[tuple[int, int]] = []
-        self.served: set[tuple[int, int]] = set()
+        self.workers = np.array([job.workers for job in data.jobs], dtype=np.int64)
+        self.usable: Bools = np.array([job.type_step for job in data.jobs]) > 0
+        machines, _ = data.machine_capacity.shape
+        self.on = np.full(len(data.jobs), -1)
+        self.where = np.zeros((len(data.jobs), machines), dtype=np.int64)
+        self.order = self.served = np.zeros(0, dtype=np.int64)
+        self.set({})
 
     def set(self, fractions: Mapping[tuple[int, int], float]) -> None:
         """New fractions; rounds received are counted from here on."""
-        self.fractions = {key: y for key, y in fractions.items() if y > 0}
-        self.received = {}
+        given = {key: y for key, y in fractions.items() if y > 0}
+        self.job, self.kind = np.array(list(given), dtype=np.int64).reshape(-1, 2).T.copy()
+        self.fraction = np.array(list(given.values()))
+        self.received = np.zeros(len(given))
 
     def serve(self, state: State) -> dict[int, Ints]:
         """The devices of this round."""
-        active = set(state.active)
-        entries = [key for key in self.fractions if key[0] in active]
-
-        def rank(key: tuple[int, int]) -> tuple[float, int, float]:
-            rounds = self.received.get(key, 0)
-            y = self.fractions[key]
-            return (-(y / rounds) if rounds else -float("inf"), key[0], -y)
-
+        active = np.zeros(len(self.on), dtype=np.bool_)
+        active[state.active] = True
+        entries = np.flatnonzero(active[self.job])
+        with np.errstate(divide="ignore"):
+            priority = -(self.fraction[entries] / self.received[entries])
+        order = np.lexsort((-self.fraction[entries], self.job[entries], priority))
+        self.order = entries[order]
         free = self.data.machine_capacity.copy()
+        places = (self.workers, self.usable, free, self.on, self.where)
+        self.served, stays = serve_in_order(self.order, self.job, self.kind, *places)
+        self.received[self.served] += 1
         grids: dict[int, Ints] = {}
-        self.order, self.served = sorted(entries, key=rank), set()
-        for j, kind in self.order:
-            if j in grids:
-                continue
-            held = state.held.get(j)
-            stays = held is not None and held[:, kind].sum() == held.sum() and bool((held <= free).all())
-            grid = held if stays else one_type(self.data, j, free, kind)
-            if grid is not None:
-                grids[j] = grid
-                free -= grid
-                self.served.add((j, kind))
-                self.received[j, kind] = self.received.get((j, kind), 0) + 1
+        for e, stay in zip(self.served.tolist(), stays.tolist(), strict=True):
+            j = int(self.job[e])
+            if stay:
+                grids[j] = state.held[j]
+            else:
+                grids[j] = np.zeros_like(free)
+                grids[j][:, self.kind[e]] = self.where[j]
         return grids
 
     def steady(self, state: State, grids: dict[int, Ints], most: int) -> int:
         """Rounds until two priorities cross, at most `most`; they are counted as received.
 
         In the same order every job is served again where it was: it finds the same devices free. Priorities are
-        compared in the floats that :meth:`serve` sorts by, many rounds at a time.
+        compared in the floats that :meth:`serve` sorts by.
         """
-        y = np.array([self.fractions[key] for key in self.order])
-        received = np.array([self.received.get(key, 0) for key in self.order], dtype=np.float64)
-        gains = np.array([key in self.served for key in self.order], dtype=np.float64)
-        place = {key: position for position, key in enumerate(self.fractions)}
-        ties = [(key[0], -self.fractions[key], place[key]) for key in self.order]
-        behind = np.array([a < b for a, b in pairwise(ties)], dtype=np.bool_)
-        passed, size = 0, 1
-        while passed < most:
-            size = min(2 * size, most - passed, max(1, _COMPARED // len(y)))
-            counts = received + np.arange(passed, passed + size, dtype=np.float64)[:, None] * gains
-            with np.errstate(divide="ignore"):
-                priority = y / counts
-            falls = priority[:, :-1] > priority[:, 1:]
-            kept = (falls | ((priority[:, :-1] == priority[:, 1:]) & behind)).all(axis=1)
-            if not kept.all():
-                passed += int(np.argmin(kept))
-                break
-            passed += size
-        for key in self.served:
-            self.received[key] += passed
+        y = self.fraction[self.order]
+        gains = np.zeros(len(self.fraction))
+        gains[self.served] = 1.0
+        ranks = np.argsort(np.lexsort((-self.fraction, self.job)))[self.order]
+        behind = np.append(True, ranks[:-1] < ranks[1:])
+        passed = rounds_in_order(y, self.received[self.order], gains[self.order], behind, most)
+        self.received[self.served] += passed
         return passed
 
 

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
 
 from schedgap.formulations.hadar.instance import HadarInstance
-from schedgap.formulations.hadar.tables import FINEST, tables
-from schedgap.heuristics.hadar.baselines import Rounds, one_type, time_fractions
+from schedgap.formulations.hadar.tables import FINEST, ProgressTables, tables
+from schedgap.heuristics.hadar.baselines import one_type, time_fractions
 from schedgap.heuristics.hadar.simulate import bottleneck, take_any
 
 Ints = NDArray[np.int64]
@@ -171,6 +171,48 @@ def yarn_cs(instance: HadarInstance, backfill: bool) -> Policy:
         return grids
 
     return policy
+
+
+class Rounds:
+    """Gavel's round-based mechanism for given fractions, entry by entry.
+
+    Entries (job, type) with Y > 0 are served by priority Y / rounds received there (infinite at none), ties by job
+    and then by the larger Y; a job runs on the first type that has room for its whole gang.
+    """
+
+    def __init__(self, data: ProgressTables) -> None:
+        self.data = data
+        self.received: dict[tuple[int, int], int] = {}
+        self.fractions: dict[tuple[int, int], float] = {}
+
+    def set(self, fractions: Mapping[tuple[int, int], float]) -> None:
+        """New fractions; rounds received are counted from here on."""
+        self.fractions = {key: y for key, y in fractions.items() if y > 0}
+        self.received = {}
+
+    def serve(self, state: State) -> dict[int, Ints]:
+        """The devices of this round."""
+        active = set(state.active)
+        entries = [key for key in self.fractions if key[0] in active]
+
+        def rank(key: tuple[int, int]) -> tuple[float, int, float]:
+            rounds = self.received.get(key, 0)
+            y = self.fractions[key]
+            return (-(y / rounds) if rounds else -float("inf"), key[0], -y)
+
+        free = self.data.machine_capacity.copy()
+        grids: dict[int, Ints] = {}
+        for j, kind in sorted(entries, key=rank):
+            if j in grids:
+                continue
+            held = state.held.get(j)
+            stays = held is not None and held[:, kind].sum() == held.sum() and bool((held <= free).all())
+            grid = held if stays else one_type(self.data, j, free, kind)
+            if grid is not None:
+                grids[j] = grid
+                free -= grid
+                self.received[j, kind] = self.received.get((j, kind), 0) + 1
+        return grids
 
 
 def gavel(instance: HadarInstance, objective: str) -> Policy:

@@ -49,7 +49,7 @@ def compare(instance: HadarInstance, run: HeuristicRun, expected: plain.Simulate
     assert by_slots.objective == report.objective and by_slots.details == report.details
 
 
-SEEDS = range(36)
+SEEDS = (*range(36), 1202, 1943)  # the last two have priorities that come to be equal
 
 
 @pytest.mark.parametrize("seed", SEEDS)
