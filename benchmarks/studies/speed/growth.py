@@ -93,13 +93,13 @@ def apart(problem: str, method: str, size: int, limit: float) -> Row:
     return found
 
 
-def exponent(rows: Sequence[Row], key: str = "cpu_seconds") -> float | None:
-    """The slope of log seconds over log jobs on the largest sizes, by least squares; None with fewer than three."""
-    points = [(row["jobs"], row[key]) for row in rows if row.get("seconds") and row[key] >= LEAST_SECONDS][-FITTED:]
-    if len(points) < 3:
+def exponent(rows: Sequence[Row], key: str = "cpu_seconds", over: str = "jobs", fewest: int = 3) -> float | None:
+    """The slope of log seconds over log jobs on the largest sizes, by least squares; None with fewer than `fewest`."""
+    points = [(row[over], row[key]) for row in rows if row.get("seconds") and row[key] >= LEAST_SECONDS][-FITTED:]
+    if len(points) < fewest:
         return None
-    jobs, cost = np.log([jobs for jobs, _ in points]), np.log([cost for _, cost in points])
-    return float(np.polyfit(jobs, cost, 1)[0])
+    size, cost = np.log([size for size, _ in points]), np.log([cost for _, cost in points])
+    return float(np.polyfit(size, cost, 1)[0])
 
 
 def figure(problem: str, rows: Sequence[Row]) -> Figure:
