@@ -13,7 +13,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch, Rectangle
 
-from schedgap.benchmarks.figures.palette import FAINT, INK, MARK
+from schedgap.benchmarks.figures.palette import FAINT, GRID, INK, MARK
 from schedgap.benchmarks.figures.timeline import HATCH, NARROW, Timeline, row_height
 from schedgap.formulations.common.instance import Solution
 from schedgap.formulations.rar_ddls.dynamics import simulate
@@ -85,7 +85,7 @@ def _draw_server(chart: Timeline, gpus: int, y: float, latest: int) -> None:
     free = Rectangle((0.5, y), latest, gpus, facecolor="#f7f7f7", edgecolor="none", zorder=0)
     chart.axes.add_patch(free)
     for k in range(1, gpus if chart.row > NARROW else 1):
-        chart.axes.plot([0.5, latest + 0.5], [y + k, y + k], color="white", linewidth=0.8, zorder=0.5)
+        chart.axes.plot([0.5, latest + 0.5], [y + k, y + k], color=GRID, linewidth=0.8, zorder=0.5)
 
 
 def _draw_strip(chart: Timeline, here: Sequence[Block], low: float, high: float, latest: int) -> int:

@@ -15,7 +15,6 @@ from schedgap.benchmarks.figures.timeline import OBJECTIVE
 TITLE, HEADING = 0.42, 0.32
 """Inches above all drawings, and above each."""
 
-
 Part = tuple[str, Callable[[], Figure]]
 """The line above a drawing (who made a solution, and its objective), and what draws it with ``new_figure``."""
 

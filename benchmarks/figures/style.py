@@ -35,7 +35,7 @@ _HOVER, _APART = "hover:", "\u2063"
 
 Shape = TypeVar("Shape", bound=Artist)
 Colour = tuple[float, float, float]
-Panel = Callable[[float, float], SubFigure]
+Panel = Callable[[float, float], Figure | SubFigure]
 """Where a drawing goes instead of a figure of its own, for its width and height in inches."""
 _panel: ContextVar[Panel | None] = ContextVar("panel", default=None)
 
@@ -71,6 +71,11 @@ def new_figure(width: float, height: float) -> Figure:
     panel = _panel.get()
     if panel is not None:
         return cast(Figure, panel(width, height))  # a SubFigure takes axes, texts and legends as a Figure does
+    return canvas(width, height)
+
+
+def canvas(width: float, height: float) -> Picture:
+    """An empty figure with its own canvas, also inside :func:`drawing_on`."""
     figure = Picture(figsize=(width, height), facecolor="white")
     FigureCanvasAgg(figure)
     return figure

@@ -12,6 +12,7 @@ import numpy as np
 import pandas as pd
 
 from schedgap.benchmarks.anytime import PRIMAL_INTEGRAL
+from schedgap.benchmarks.figures.style import canvas, drawing_on
 from schedgap.benchmarks.instances import figure_of, workload_of
 from schedgap.benchmarks.judging.judge import COUNTEREXAMPLES, write_counterexamples
 from schedgap.benchmarks.records import Record
@@ -160,7 +161,7 @@ def _headline(analysis: Analysis, every: pd.DataFrame) -> str:
 
 
 def _packed(folder: Path, names: Iterable[str]) -> str:
-    """Files of a run as one compressed JSON object in base64: the smallest, as many as a page has room for."""
+    """The smallest files of a run, as many as a page has room for, compressed."""
     left = LARGEST_PACK
     kept = {}
     for name in sorted(names, key=lambda name: ((folder / name).stat().st_size, name)):
@@ -255,6 +256,10 @@ def _pair(
     for one in (record, best):
         with reading(folder, one, "solution"):
             figures.append(draw(instance, one.result.solution))
+    widest = max(figure.get_figwidth() for figure in figures)
+    if any(figure.get_figwidth() < widest for figure in figures):
+        with drawing_on(lambda _, height: canvas(widest, height)):
+            figures = [draw(instance, one.result.solution) for one in (record, best)]
     left, right = figures
     if left.axes and right.axes:
         ends = [axes.get_xlim() for axes in (left.axes[0], right.axes[0])]
@@ -287,7 +292,7 @@ def _facts(meta: Mapping[str, Any]) -> list[list[object]]:
 
 
 def _sessions(sessions: Sequence[Mapping[str, Any]]) -> tuple[list[str], list[list[object]]] | None:
-    """A table with a column for each sitting of a run; None without any."""
+    """A column for each sitting of a run; None without any."""
     told = [_session_facts(session) for session in sessions]
     if not told:
         return None
@@ -307,7 +312,7 @@ def _ranges(numbers: Sequence[int]) -> str:
 
 
 def _session_facts(session: Mapping[str, Any]) -> dict[str, object]:
-    """One sitting of a run: when, with what, on what; one that was killed has only its beginning."""
+    """One sitting of a run; one that was killed has only its beginning."""
     began, ended = session["began"], session.get("ended")
     state = "killed, or still running" if ended is None else "interrupted" if session.get("interrupted") else "finished"
     return {

@@ -10,7 +10,10 @@ from matplotlib.text import Text
 from support.command import Command
 
 import schedgap
+from schedgap.benchmarks.figures.style import canvas, drawing_on
 from schedgap.benchmarks.importers.rows import Notes
+from schedgap.benchmarks.instances import figure_of
+from schedgap.catalogue.registry import find_problem
 
 ROOT = Path(__file__).resolve().parents[2]
 COLUMNS = ("id=JobID", "gpus=num_gpu", "duration=run_s", "arrival=submit", "servers=4")
@@ -75,6 +78,9 @@ def test_a_chart_of_few_slots_is_slim_so_that_a_phone_shows_its_letters(tmp_path
     slim, wide = (schedgap.plot(one, schedgap.solve(one, "ff")) for one in (few, many))
     assert (slim.get_figwidth(), wide.get_figwidth()) == (5.0, 10.0)
     assert [text.get_text() for text in slim.findobj(Text)].count("j2") >= 1
+    with drawing_on(lambda _, height: canvas(10.0, height)):  # as the report does beside a wide one
+        beside = figure_of(find_problem("rar-ddls"))(few, schedgap.solve(few, "ff").solution)
+    assert beside.get_figwidth() == 10.0 and 10 * beside.axes[0].get_position().x0 == pytest.approx(0.9)
 
 
 def test_the_best_schedule_of_a_picture_is_no_multiple_of_itself() -> None:
