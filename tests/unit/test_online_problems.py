@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+import random
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -165,6 +167,58 @@ def test_devices_are_given_once() -> None:
     taken = [("start", 0), ("preempt", 0), ("start", 0), ("start", 0)]
     with pytest.raises(Refused, match=LATE):
         run(instance, Script(*taken))
+
+
+class Erratic:
+    """Starts, stops, moves and waits at random, twice in a slot too, on places that are often none."""
+
+    preempts = True
+
+    def __init__(self, seed: int) -> None:
+        self.draw = random.Random(seed)
+
+    def place(self, state: Any, job: Any) -> Any:
+        if self.draw.random() < 0.03:
+            return self.draw.choice(["x", [[]], {}, [None], [10**30], [[0, 0, 10**30]], -1, [float("nan")], [[0, 0]]])
+        if "links" in state.cluster:
+            ring = [server["id"] for server in self.draw.choices(state.cluster["servers"], k=min(2, job.gpus))]
+            return {"workers": ring, "routes": [] if len(ring) == 1 else [ring, ring[::-1]]}
+        return None if self.draw.random() < 0.7 else self.draw.sample(range(sum(state.servers)), job.gpus)
+
+    def decide(self, state: Any) -> Iterator[Any]:
+        waiting, running = set(state.waiting), set(state.running)
+        for number, job in list(state.jobs.items()) * 2:
+            verb = self.draw.choice(["start", "start", "preempt", "move", ""])
+            if verb == "start" and number in waiting:
+                waiting.discard(number)
+                running.add(number)
+                yield "start", number, self.place(state, job)
+            elif verb in ("preempt", "move") and number in running and state.preempts:
+                yield ("preempt", number) if verb == "preempt" else ("move", number, self.place(state, job))
+                if verb == "preempt":
+                    running.discard(number)
+                    waiting.add(number)
+        if self.draw.random() < 0.3:
+            yield "wake", state.slot + 2 ** self.draw.randint(0, 20)
+
+
+@pytest.mark.parametrize("problem", ["gpu-sharing", "hadar", "ddl-cluster", "ddljs"])
+def test_whatever_a_policy_does_is_refused_or_what_the_checker_computes(problem: str) -> None:
+    """Nothing else comes out of the loop: no other error, no completion that the checker computes differently."""
+    ended = {"refused": 0, "judged": 0}
+    for seed, instance in enumerate(itertools.islice(in_order(problem, 4), 40)):
+        if len(instance.jobs) > 12:
+            continue
+        for preempts in (False, True):
+            made = world_of(find_problem(problem), instance, preempts=preempts, estimates="user", seed=seed)
+            if made is None:
+                continue
+            try:
+                replay_here(made, Erratic(seed))
+                ended["judged"] += 1
+            except Refused:
+                ended["refused"] += 1
+    assert ended["refused"] > 5 and ended["judged"] > (problem in ("hadar", "ddljs")), ended
 
 
 class Notes:

@@ -1,8 +1,8 @@
 """Seconds that a candidate takes in a search: 50 of different kinds, one after another.
 
 ``python -m schedgap.benchmarks.studies.speed.candidates PROBLEM [--times N]`` prints p50 and p95 of the judge of an
-evaluator, with its warm process and its cascade (three instances, then all), and of a command for each candidate. The
-kinds: every shipped heuristic, the better of two, and what fails in each way. The judge's first is told apart.
+evaluator, with its warm process and its cascade (three instances, then all), and of a command for one candidate of each
+kind: every shipped heuristic, the better of two, and what fails in each way. The judge's first is told apart.
 """
 
 from __future__ import annotations
@@ -78,7 +78,9 @@ def main() -> None:
 
         first, *_ = seconds(files[:1], cascade)
         warm = seconds(files, cascade)
-        cold = seconds(files, lambda one: subprocess.run([*command, one], capture_output=True, check=False))
+        cold = seconds(
+            files[: len(kinds)], lambda one: subprocess.run([*command, one], capture_output=True, check=False)
+        )
     rows = []
     for label, taken in (("the evaluator, warm", warm), ("a command for each", cold)):
         failing = [one for number, one in enumerate(taken) if kinds[number % len(kinds)][0] in FAILS]
