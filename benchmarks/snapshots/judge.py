@@ -322,7 +322,9 @@ class _Judge:
             found.append(Lost(gang.id, gang.size, gpus, fits, **facts))
         for at, lost in enumerate(found):
             proof = self._certified(lost, deadline)
-            found[at] = lost if proof is None else replace(lost, proof=proof, file=f"lost-{at}.cert")
+            if proof is not None:
+                number = [gang.id for gang in self.instance.gangs].index(lost.gang)
+                found[at] = replace(lost, proof=proof, file=f"lost-{number}.cert")
         return found
 
     def _certified(self, lost: Lost, deadline: Deadline) -> tuple[GangPlacementInstance, Mapping[str, Json]] | None:

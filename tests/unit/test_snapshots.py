@@ -123,6 +123,14 @@ def test_that_no_moves_admit_a_gang_is_certified(
     assert done.returncode == 0, done.stderr
 
 
+def test_a_certificate_has_the_number_of_its_gang(tmp_path: Path) -> None:
+    data = schedgap.generate("gang-placement", "small-first").to_dict()
+    data["gangs"].append({"id": "big", "pods": [{"count": 1, "gpu": 9000}]})
+    data["reference_decision"] = {"placement": {"g0": [{"group": 0, "node": "n0", "devices": [0, 1, 2, 3]}]}}
+    found = schedgap.judge(written(tmp_path, data))
+    assert [(lost.gang, lost.file) for lost in found.lost][2:] == [("gang-3", ""), ("gang-4", "lost-4.cert")]
+
+
 def test_without_time_for_it_an_engine_alone_proves_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def unproven(*_: object) -> None:
         raise Unproven("no time")
