@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property, lru_cache
 from itertools import accumulate
-from math import ceil, floor
+from math import ceil, floor, inf
 from typing import Annotated, ClassVar, Literal, Self
 
 from pydantic import BeforeValidator, FailFast, Field, Strict, model_validator
@@ -214,6 +214,26 @@ COARSE_TASK = 2**35
 MEMORY_PARTS = 10**15
 MEMORY_CAPACITY = MEMORY_PARTS + 10**6
 """What the jobs of a GPU may hold together: all of it, and 1e-9 more, so that 0.1 + 0.2 fits 0.3."""
+
+
+JobSet = tuple[int, ...]
+
+
+def misfits(here: Sequence[int], parts: Sequence[int], limit: float = inf) -> list[JobSet] | None:
+    """The smallest sets of jobs that do not fit one GPU; None where more than `limit`."""
+    sets: list[JobSet] = []
+    order = sorted(here, key=lambda j: -parts[j])
+    fitting: list[tuple[JobSet, int, int]] = [((), 0, 0)]
+    while fitting and len(sets) <= limit >= len(fitting):
+        chosen, held, first = fitting.pop()
+        for place, j in enumerate(order[first:], first + 1):
+            total = held + parts[j]
+            if total <= MEMORY_CAPACITY:
+                fitting.append(((*chosen, j), total, place))
+            else:
+                # without any other, none of which is less, it fits
+                sets.append((*chosen, j))
+    return None if fitting or len(sets) > limit else sets
 
 
 @dataclass(frozen=True)

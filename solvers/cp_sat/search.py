@@ -161,10 +161,6 @@ class CpSearch:
 
 # CP-SAT in a process of its own: its failed checks end the process that it runs in, and no other.
 
-SMALL_SECONDS = 2.0
-SMALL_WORK = 2.0
-"""A search with less wall-clock or deterministic time than this runs here: to start a process takes about 0.2 s."""
-
 _idle: list[CpProcess] = []
 _lock = threading.Lock()
 
@@ -263,18 +259,17 @@ class CpProcess:
 def search_apart(
     model: native.CpModelProto, parameters: native.SatParameters, listener: Listener, deadline: Deadline
 ) -> Watched[CpEnd]:
-    """Search in a process of its own, or here where the search is small or no process can be started.
+    """Search in a process of its own, or here where none can be started.
 
-    Small is a wall-clock limit below SMALL_SECONDS or a deterministic one below SMALL_WORK. The search waits for what
-    the listener says of each point and bound, so that it takes the same course in both places.
+    However small a search is, it may abort. The first starts the process, about 0.2 s; the others find it there. It
+    waits for what the listener says of each point and bound, so that it takes the same course in both places.
 
     Parameters
     ----------
     model, parameters, listener : see :class:`CpSearch`
     deadline : as of :func:`watched`; a process that is left behind is ended
     """
-    small = parameters.max_time_in_seconds < SMALL_SECONDS or parameters.max_deterministic_time < SMALL_WORK
-    process = None if small else _process()
+    process = _process()
     if process is None:
         search = CpSearch(model, parameters, listener)
         run = watched(search.go, search.stop, deadline)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import json
+import random
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -18,11 +20,11 @@ from schedgap.benchmarks.instances.ddl_cluster.workload import tiny
 from schedgap.formulations.common.errors import ModelRefused
 from schedgap.formulations.common.numbers import agrees
 from schedgap.formulations.ddl_cluster.bounds import lower_bound
-from schedgap.formulations.ddl_cluster.instance import DdlClusterInstance
+from schedgap.formulations.ddl_cluster.instance import MEMORY_CAPACITY, DdlClusterInstance, misfits
 from schedgap.formulations.ddl_cluster.models.job_shop import build_model, model_nonzeros
 from schedgap.solvers.cp_sat.search import CpAnswer, search_cp
 from schedgap.solvers.engines.declarative import solve_declarative
-from schedgap.solvers.exact.ddl_cluster import methods, placement
+from schedgap.solvers.exact.ddl_cluster import cp_model, methods, placement
 from schedgap.solvers.exact.ddl_cluster.methods import solve_cp, solve_job_shop
 from schedgap.solvers.incumbent import Incumbent
 from schedgap.solvers.result import Deadline, SolveOptions, Status, Termination
@@ -214,3 +216,32 @@ def test_more_neighbours_than_the_model_counts_leave_the_job_shop() -> None:
     assert result.objective is not None
     assert result.bound is not None
     assert result.bound < result.objective
+
+
+@pytest.mark.parametrize("most", [500, 0])
+def test_memory_in_the_grid(most: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By pairs that are apart, and at once where the sets are too many; 7.5 without the memory's rows."""
+    monkeypatch.setattr(cp_model, "MOST_MISFITS", most)
+    instance = DdlClusterInstance.parse(json.loads((DATA / "ddl-cluster-memory.json").read_text()))
+    grid = cp_model.Grid.of(instance, [job.placement for job in instance.jobs if job.placement], 100.0)
+    assert ("cumulative" in str(cp_model.GridModel(grid).model.proto)) == (most == 0)
+    result = solve_cp(instance, OPTIONS)
+    assert result.status is Status.OPTIMAL and agrees(result.objective, 9.0)
+
+
+def test_the_smallest_sets_that_do_not_fit() -> None:
+    for seed in range(200):
+        rng = random.Random(seed)
+        parts = [rng.randint(0, MEMORY_CAPACITY) >> rng.randint(0, 3) for _ in range(6)]
+        over = [
+            chosen
+            for size in range(2, 7)
+            for chosen in itertools.combinations(range(6), size)
+            if sum(parts[j] for j in chosen) - min(parts[j] for j in chosen)
+            <= MEMORY_CAPACITY
+            < sum(parts[j] for j in chosen)
+        ]
+        found = misfits(range(6), parts)
+        assert found is not None
+        assert sorted(tuple(sorted(chosen)) for chosen in found) == sorted(over), seed
+        assert misfits(range(6), parts, len(found) - 1) is None

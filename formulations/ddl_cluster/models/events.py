@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from functools import partial
-from itertools import combinations, product
+from itertools import combinations, permutations, product
 
 import pulp
 
 from schedgap.formulations.common.declarative import DeclarativeModel
-from schedgap.formulations.ddl_cluster.instance import MEMORY_CAPACITY, DdlClusterInstance, Gpu, clock_of
+from schedgap.formulations.ddl_cluster.instance import DdlClusterInstance, Gpu, clock_of, misfits
 from schedgap.formulations.ddl_cluster.models.events_parts import (
     CONTINUOUS,
     WIDEST,
@@ -288,18 +288,11 @@ def _disjoint(
 
 def _add_memory(parts: Parts) -> None:
     """Of every smallest set of jobs that do not fit one GPU, two are apart."""
-    held = clock_of(parts.instance).memory
-    if sum(held) <= MEMORY_CAPACITY:
-        return
-    for size in range(2, len(parts.jobs) + 1):
-        for chosen in combinations(parts.all, size):
-            total = sum(held[j] for j in chosen)
-            if total <= MEMORY_CAPACITY or total - min(held[j] for j in chosen) > MEMORY_CAPACITY:
-                continue
-            for gpu in sorted(set.intersection(*(set(parts.open[j]) for j in chosen))):
-                apart = [(_apart(parts, j, k), 1.0) for j in chosen for k in chosen if j != k]
-                placements = [(parts.place[j, gpu], -1.0) for j in chosen]
-                parts.layout.numbered("memory", [*apart, *placements], ">=", 1 - size)
+    for chosen in misfits(parts.all, clock_of(parts.instance).memory) or ():
+        for gpu in sorted(set.intersection(*(set(parts.open[j]) for j in chosen))):
+            apart = [(_apart(parts, j, k), 1.0) for j, k in permutations(chosen, 2)]
+            placements = [(parts.place[j, gpu], -1.0) for j in chosen]
+            parts.layout.numbered("memory", [*apart, *placements], ">=", 1 - len(chosen))
 
 
 def _apart(parts: Parts, j: int, k: int) -> pulp.LpVariable:

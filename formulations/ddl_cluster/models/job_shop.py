@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from fractions import Fraction
-from itertools import combinations, product
+from itertools import combinations, permutations, product
 
 import pulp
 
@@ -14,7 +14,7 @@ from schedgap.formulations.common.instance import Solution
 from schedgap.formulations.common.layout import Layout, RowFamily, VariableFamily
 from schedgap.formulations.common.numbers import common_divisor, exact
 from schedgap.formulations.ddl_cluster.bounds import alone_times, lower_bound
-from schedgap.formulations.ddl_cluster.instance import MEMORY_CAPACITY, DdlClusterInstance, Gpu, clock_of
+from schedgap.formulations.ddl_cluster.instance import DdlClusterInstance, Gpu, clock_of, misfits
 from schedgap.formulations.ddl_cluster.simulate_plain import INTERPRETED_TASKS, simulate_plain, solution_of, task_count
 from schedgap.formulations.ddl_cluster.timetable import AllReduce, Compute, Plan, Sharing, given_placement, timetable
 
@@ -210,15 +210,9 @@ class _JobShop:
 
     def _add_memory(self, here: tuple[int, ...]) -> None:
         """Of every smallest set of jobs that do not fit one GPU, two are apart."""
-        parts = clock_of(self.instance).memory
-        if sum(parts[j] for j in here) <= MEMORY_CAPACITY:
-            return
-        for size in range(2, len(here) + 1):
-            for chosen in combinations(here, size):
-                total = sum(parts[j] for j in chosen)
-                if total > MEMORY_CAPACITY and total - min(parts[j] for j in chosen) <= MEMORY_CAPACITY:
-                    apart = [(self._before(j, k), 1.0) for j in chosen for k in chosen if j != k]
-                    self.layout.numbered("memory", apart, ">=", 1)
+        for chosen in misfits(here, clock_of(self.instance).memory) or ():
+            apart = [(self._before(j, k), 1.0) for j, k in permutations(chosen, 2)]
+            self.layout.numbered("memory", apart, ">=", 1)
 
     def _before(self, j: int, k: int) -> pulp.LpVariable:
         """A new binary: job j finishes before job k starts where it is 1."""

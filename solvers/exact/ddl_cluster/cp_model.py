@@ -6,20 +6,18 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from itertools import combinations, product
+from itertools import combinations, permutations, product
 from math import ceil, floor, lcm, prod
 from typing import TYPE_CHECKING, Any
 
 from schedgap.formulations.common.numbers import exact
 from schedgap.formulations.ddl_cluster.bounds import alone_times
-from schedgap.formulations.ddl_cluster.instance import MEMORY_CAPACITY, DdlClusterInstance, Gpu, clock_of
+from schedgap.formulations.ddl_cluster.instance import MEMORY_CAPACITY, DdlClusterInstance, Gpu, clock_of, misfits
 from schedgap.formulations.ddl_cluster.simulate_plain import Run
 from schedgap.formulations.ddl_cluster.timetable import AllReduce, Compute, Plan, Sharing
 
 if TYPE_CHECKING:
     from schedgap.solvers.cp_sat.search import Value
-
-    pass
 
 
 # ddl-cluster on a time grid: whole numbers that a schedule in continuous time keeps when it is rounded down.
@@ -186,6 +184,10 @@ def model_size(grid: Grid) -> str:
     return f"{terms} overlaps of all-reduces, at most {LARGEST_TERMS}" if terms > LARGEST_TERMS else ""
 
 
+MOST_MISFITS = 500
+"""Beyond, a cumulative, with which CP-SAT may abort."""
+
+
 @dataclass(frozen=True)
 class Point:
     """Moments in grid steps: starts of compute tasks, begins and ends of transfers."""
@@ -302,17 +304,24 @@ class GridModel:
             self.model.add_no_overlap(intervals)
 
     def _add_memory(self) -> None:
-        """The jobs on a GPU fit its memory, each from its first task to its finish."""
+        """Of each least set that does not fit a GPU two are apart."""
         parts = clock_of(self.grid.instance).memory
+        apart: dict[tuple[int, int], Any] = {}
         for here in self.sharing.jobs:
-            if sum(parts[j] for j in here) > MEMORY_CAPACITY:
-                intervals = [
-                    self.model.new_interval_var(
-                        self.first[j], self.model.new_int_var(0, self.grid.last_finish[j], ""), self.finish[j], ""
-                    )
-                    for j in here
-                ]
-                self.model.add_cumulative(intervals, [parts[j] for j in here], MEMORY_CAPACITY)
+            sets = misfits(here, parts, MOST_MISFITS)
+            for chosen in sets or ():
+                for j, k in permutations(chosen, 2):
+                    if (j, k) not in apart:
+                        apart[j, k] = self.model.new_bool_var("")
+                        behind = self.model.add(self.first[k] >= self.finish[j])
+                        behind.only_enforce_if(apart[j, k])
+                self.model.add_bool_or(apart[pair] for pair in permutations(chosen, 2))
+            if sets is None:
+                held = []
+                for j in here:
+                    size = self.model.new_int_var(0, self.grid.last_finish[j], "")
+                    held.append(self.model.new_interval_var(self.first[j], size, self.finish[j], ""))
+                self.model.add_cumulative(held, [parts[j] for j in here], MEMORY_CAPACITY)
 
     def _add_servers(self) -> None:
         """At most one all-reduce active on a server, its latency included."""
@@ -376,11 +385,8 @@ class GridModel:
             return None
         if (together, rounding) not in self._overlaps:
             overlap = self.model.new_int_var(0, high - low + 1, "")
-            members = sorted(together)
-            if rounding < 0:
-                self._overlap_at_least(overlap, members)
-            else:
-                self._overlap_at_most(overlap, members)
+            limit = self._overlap_at_least if rounding < 0 else self._overlap_at_most
+            limit(overlap, sorted(together))
             self._overlaps[together, rounding] = overlap
         return self._overlaps[together, rounding]
 
