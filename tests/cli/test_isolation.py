@@ -69,7 +69,8 @@ def answers(
         patched.setenv("SECRET_TOKEN", "planted")
         patched.setenv("TMPDIR", str(place.parent))
         patched.setattr(judge, "GUEST", guest)
-        bounds = Bounds(seconds=300.0, warm=False, container=container)
+        # Probes that race two threads wait for their turn 20,000 times: minutes on a machine that has much to do.
+        bounds = Bounds(seconds=3000.0, warm=False, container=container)
         with Contained(f"{place / 'code' / 'probing.py'}:scheduler", PROBLEM, bounds) as contained:
             found = contained(INSTANCE, seed=number)
     assert found is not None
