@@ -188,7 +188,9 @@ def with_companions(chosen: Iterable[int], companions: Callable[[int], Iterable[
 
 
 def searched(incumbent: Incumbent, build: Callable[[], Neighbourhoods]) -> Result:
-    """The result of a search from the start that the caller gave; without one there is nothing to improve.
+    """The result of a search, neighbourhood by neighbourhood, from the start that the caller gave.
+
+    Without one there is nothing to improve. The bound is the certified one; the checker accepts the solution.
 
     Parameters
     ----------

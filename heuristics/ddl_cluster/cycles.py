@@ -22,6 +22,7 @@ from schedgap.formulations.common.compiled import njit_inline
 from schedgap.heuristics.ddl_cluster.state import (
     ASLEEP,
     AT_BARRIER,
+    ENDED,
     HELD,
     IN_BACKWARD,
     IN_FORWARD,
@@ -440,3 +441,14 @@ def _is_last(state: State, job: int, tick: int) -> bool:
         if not ends and workers[worker].state != AT_BARRIER:
             return False
     return True
+
+
+@njit_inline
+def follow(state: State, now: int, queue_changed: bool) -> None:
+    """Let go of what was skipped where that ends, else look for jobs that may run in cycles."""
+    if state.counts[RELEASED] > 0:
+        release(state, now)
+    elif queue_changed:
+        find_components(state)
+    for position in range(1, state.lists[ENDED, 0] + 1):
+        watch(state, state.lists[ENDED, position], now)

@@ -16,7 +16,7 @@ from __future__ import annotations
 import math
 
 from schedgap.formulations.common.compiled import njit_inline, njit_kernel
-from schedgap.heuristics.ddl_cluster.cycles import find_components, release, wake_before, watch
+from schedgap.heuristics.ddl_cluster.cycles import follow, wake_before
 from schedgap.heuristics.ddl_cluster.state import (
     ASKED,
     AT_BARRIER,
@@ -47,6 +47,7 @@ from schedgap.heuristics.ddl_cluster.state import (
     in_the_way,
     log_stride,
     look_at,
+    next_moment,
     put,
     service_now,
 )
@@ -377,26 +378,21 @@ def _lightest(state: State, begin: int, end: int, first: int, found: int, need: 
 
 
 @njit_kernel
-def run_fast(state: State, by_arrival: Ints, progress: Ints, most: int, until: int) -> bool:
-    """Simulate the next moments, from the first arrival to the last finish; called again it goes on.
+def run_fast(
+    state: State,  # the cluster; changed
+    by_arrival: Ints,  # jobs in order of arrival, ties by position
+    # jobs that have arrived, jobs that have finished, ticks at which something happened, whether it pauses, and at
+    # which tick; zeros to begin with, changed
+    progress: Ints,
+    most: int,  # how many such ticks to simulate in this call at most
+    until: int,  # pause at this tick at the latest, and whenever a job has finished; never where it is NEVER
+) -> bool:
+    """Simulate the next moments, from the first arrival to the last finish; whether every job has finished.
 
-    It may pause within a tick, when what ends there has ended, so that jobs can still join `by_arrival`.
-
-    Parameters
-    ----------
-    state : the cluster; changed
-    by_arrival : jobs in order of arrival, ties by position
-    progress : jobs that have arrived, jobs that have finished, ticks at which something happened, whether it pauses,
-        and at which tick; zeros to begin with, changed
-    most : how many such ticks to simulate in this call at most
-    until : pause at this tick at the latest, and whenever a job has finished; never where it is NEVER
-
-    Returns
-    -------
-    Whether every job has finished. It also comes back where there may be no room for another moment's rows in
-    `messages` or `jumps`.
+    Called again it goes on. It may pause within a tick, when what ends there has ended, so that jobs can still join
+    `by_arrival`; and where there may be no room for another moment's rows in `messages` or `jumps`.
     """
-    jobs, gpus, lists, events, rules = state.jobs, state.gpus, state.lists, state.events, state.rules
+    jobs, lists = state.jobs, state.lists
     arrived, unfinished, moments = progress[0], len(jobs) - progress[1], 0
     room_messages, room_jumps = len(state.messages) - len(jobs), len(state.jumps) - len(jobs)
     while unfinished > 0 and moments < most:
@@ -405,55 +401,25 @@ def run_fast(state: State, by_arrival: Ints, progress: Ints, most: int, until: i
         queue_changed = progress[3] != 0
         now = progress[4]
         if not queue_changed:
-            now, arrives = until, False
-            if arrived < len(by_arrival) and jobs[by_arrival[arrived]].arrival <= now:
-                now, arrives = jobs[by_arrival[arrived]].arrival, True
-            if events[0] > 0 and jobs[events[1]].key <= now:
-                arrives = arrives and jobs[events[1]].key == now
-                now = jobs[events[1]].key
-            if rules.cycles and wake_before(state, now, arrives):
+            now, arrives = next_moment(state, by_arrival, arrived, until)
+            if state.rules.cycles and wake_before(state, now, arrives):
                 continue  # there are earlier events now
             moments += 1
             for kind in (DIRTY, ASKED, BEGINNING, CHANGED, CANDIDATES, ENDED):
                 lists[kind, 0] = 0
-
-        # 1. ends
-        while progress[3] == 0 and events[0] > 0 and jobs[events[1]].key == now:
-            job = events[1]
-            drop(state, job)
-            if jobs[job].message_state == IN_LATENCY:
-                append(state, BEGINNING, job)
-                continue
-            if jobs[job].message_state == TRANSFERRING:
-                log_message(state, job, now)
-                end_transfer(state, job, now)
-            else:
-                if jobs[job].stride > 0:
-                    if rules.record:
-                        log_stride(state, job, now)
-                    _end_stride(state, job, now)
-                elif not _end_tasks(state, job, now):
-                    continue
-                if jobs[job].spread > 1:
-                    begin_waiting(state, job, now)
-                    continue
-            if _end_iteration(state, job, now):
-                unfinished -= 1
-                queue_changed = True
-            elif rules.cycles:
-                append(state, ENDED, job)
-
-        if progress[3] == 0 and until < NEVER and (queue_changed or now == until):
-            progress[3], progress[4] = 1, now
-            break
+            # 1. ends; a call that goes on within a tick has them behind it
+            finished = _end_all(state, now)
+            unfinished -= finished
+            queue_changed = finished > 0
+            if until < NEVER and (queue_changed or now == until):
+                progress[3], progress[4] = 1, now
+                break
         progress[3] = 0
-
         # 2. arrivals
         while arrived < len(by_arrival) and jobs[by_arrival[arrived]].arrival == now:
             enqueue(state, by_arrival[arrived])
             arrived += 1
             queue_changed = True
-
         # 3. placement, 4. admission, 5. transfers
         if queue_changed and lists[QUEUED, 0] > 0:
             place_queue(state, now)
@@ -461,37 +427,68 @@ def run_fast(state: State, by_arrival: Ints, progress: Ints, most: int, until: i
             admit(state, now)
         if lists[BEGINNING, 0] > 0 or lists[CHANGED, 0] > 0:
             transfer(state, now)
-
-        # 6. dispatch; strides that are cut add to the list
-        position = 1
-        while position <= lists[DIRTY, 0]:
-            gpu = lists[DIRTY, position]
-            position += 1
-            gpus[gpu].dirty = 0
-            if gpus[gpu].task >= 0:
-                job = state.workers[gpus[gpu].task].job
-                if jobs[job].stride == 0:
-                    continue
-                if not in_the_way(state, job, gpu, service_now(state, job, now)):
-                    continue
-                if rules.record:
-                    log_stride(state, job, now)
-                cut_stride(state, job, now)
-            if gpus[gpu].task < 0:
-                _dispatch(state, gpu, now)
-        if rules.strides:
-            for position in range(1, lists[CANDIDATES, 0] + 1):
-                begin_stride(state, lists[CANDIDATES, position], now)
-        if rules.cycles:
-            if state.counts[RELEASED] > 0:
-                release(state, now)
-            elif queue_changed:
-                find_components(state)
-            for position in range(1, lists[ENDED, 0] + 1):
-                watch(state, lists[ENDED, position], now)
+        _dispatch_all(state, now)
+        if state.rules.cycles:
+            follow(state, now, queue_changed)
     progress[0], progress[1] = arrived, len(jobs) - unfinished
     progress[2] += moments
     return bool(unfinished == 0)
+
+
+@njit_inline
+def _end_all(state: State, now: int) -> int:
+    """1. ends: of latencies, transfers, strides and tasks, and of iterations with them; how many jobs finish."""
+    jobs, events, rules = state.jobs, state.events, state.rules
+    finished = 0
+    while events[0] > 0 and jobs[events[1]].key == now:
+        job = events[1]
+        drop(state, job)
+        if jobs[job].message_state == IN_LATENCY:
+            append(state, BEGINNING, job)
+            continue
+        if jobs[job].message_state == TRANSFERRING:
+            log_message(state, job, now)
+            end_transfer(state, job, now)
+        else:
+            if jobs[job].stride > 0:
+                if rules.record:
+                    log_stride(state, job, now)
+                _end_stride(state, job, now)
+            elif not _end_tasks(state, job, now):
+                continue
+            if jobs[job].spread > 1:
+                begin_waiting(state, job, now)
+                continue
+        if _end_iteration(state, job, now):
+            finished += 1
+        elif rules.cycles:
+            append(state, ENDED, job)
+    return finished
+
+
+@njit_inline
+def _dispatch_all(state: State, now: int) -> None:
+    """6. dispatch on the GPUs where something changed; strides that are cut add to the list."""
+    jobs, gpus, lists = state.jobs, state.gpus, state.lists
+    position = 1
+    while position <= lists[DIRTY, 0]:
+        gpu = lists[DIRTY, position]
+        position += 1
+        gpus[gpu].dirty = 0
+        if gpus[gpu].task >= 0:
+            job = state.workers[gpus[gpu].task].job
+            if jobs[job].stride == 0:
+                continue
+            if not in_the_way(state, job, gpu, service_now(state, job, now)):
+                continue
+            if state.rules.record:
+                log_stride(state, job, now)
+            cut_stride(state, job, now)
+        if gpus[gpu].task < 0:
+            _dispatch(state, gpu, now)
+    if state.rules.strides:
+        for position in range(1, lists[CANDIDATES, 0] + 1):
+            begin_stride(state, lists[CANDIDATES, position], now)
 
 
 @njit_inline

@@ -319,3 +319,16 @@ def cut_stride(state: State, job: int, now: int) -> None:
         drop(state, job)
     else:
         put(state, job, ends)
+
+
+@njit_inline
+def next_moment(state: State, by_arrival: Ints, arrived: int, until: int) -> tuple[int, bool]:
+    """The tick of the next event, `until` at the latest, and whether a job arrives then."""
+    jobs, events = state.jobs, state.events
+    now, arrives = until, False
+    if arrived < len(by_arrival) and jobs[by_arrival[arrived]].arrival <= now:
+        now, arrives = jobs[by_arrival[arrived]].arrival, True
+    if events[0] > 0 and jobs[events[1]].key <= now:
+        arrives = arrives and jobs[events[1]].key == now
+        now = jobs[events[1]].key
+    return now, arrives

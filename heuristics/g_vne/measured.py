@@ -205,11 +205,7 @@ def thirds(seed: int) -> GVneInstance:
     One job is always embedded and worth a little less than W/3. It leaves two thirds of every resource to n jobs worth
     W each, of which the program takes 2/(3 n) each: job i needs all of every resource but a little less of the i-th,
     which makes equal weights the only optimum. None of the n is drawn with probability about e^(-2/3). Empty servers
-    make V large.
-
-    Parameters
-    ----------
-    seed : n is 20 to 28
+    make V large. n is 20 to 28.
     """
     count, slack, share = 20 + 2 * (seed % 5), 0.05, 0.332
     names = [f"r{r}" for r in range(count)]

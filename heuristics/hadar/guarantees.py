@@ -384,10 +384,6 @@ def recursion_growth(seed: int) -> Measured:
 
     Theorem 1 counts n H R keys. ``doubling`` is the slope of log2(keys) over n by least squares: 0 would be
     polynomial (up to logarithms), 1 is a doubling with every job.
-
-    Parameters
-    ----------
-    seed : of the instances
     """
     # loads numba, which naming the guarantees has no need of
     from schedgap.heuristics.hadar.rounds import Market, Recursion

@@ -38,14 +38,9 @@ def sorting_steps(instance: RarDdlsInstance) -> int:
 
     An attempt of Algorithm 2 sorts N GPUs and counts N log2 N; one of Algorithm 3 sorts S servers and at most N
     GPUs. Attempts are counted in a run with every kappa in 1..n_g and with waiting as printed, none of the
-    accelerations; bisection as printed, without the probe of theta = infinity.
+    accelerations; bisection as printed, without the probe of theta = infinity. Every job has to fit the cluster and
+    to make progress alone.
 
-    Parameters
-    ----------
-    instance : every job fits the cluster and makes progress alone
-
-    Notes
-    -----
     An attempt is made when a job's turn comes and after each exit that it waits for, so at most 2 J in a pass.
     """
     # Loads numba, which naming the guarantees (schedgap list) has no need of.
@@ -68,10 +63,6 @@ def running_time_growth(seed: int) -> Measured:
     Exponents are slopes of a least-squares line through (log x, log steps), where x is J, N log2 N, n_g and
     log2 T: Theorem 6, O(n_g J N log N log T), says that each is at most 1. ``normalised`` is the range of
     steps / (n_g J N log2 N log2 T) over all instances: the constant hidden in the O.
-
-    Parameters
-    ----------
-    seed : of the instances
     """
     values: dict[str, float] = {}
     constants = []
@@ -140,22 +131,18 @@ def _random_instance(seed: int, jobs: int, gpus: int, n_g: int, T: int) -> RarDd
 # theta*_u: the smallest limit for which problem (14)-(16) of paper 000 is feasible, by exhaustive search.
 
 
-def smallest_limit(gangs: Sequence[int], weights: Sequence[int], gpus: int, nodes: int = 20_000) -> int | None:
+def smallest_limit(
+    gangs: Sequence[int],  # G_j of each job, at most `gpus`
+    weights: Sequence[int],  # positive
+    gpus: int,  # N, identical for this purpose
+    nodes: int = 20_000,  # assignments of one job to look at
+) -> int | None:
     """The smallest largest load when every job adds its weight to G_j different GPUs.
 
     ``theta* = min over assignments of max_g sum_{j on g} w_j``, with one weight per job: the optimum of the
     right-hand side of (16) when every such assignment is the placement of some schedule in the set. Returns the limit
     in the unit of the weights, or None where the search did not end within `nodes`.
 
-    Parameters
-    ----------
-    gangs : G_j of each job, at most `gpus`
-    weights : positive whole numbers
-    gpus : N, identical for this purpose
-    nodes : assignments of one job to look at
-
-    Notes
-    -----
     Depth first by falling weight; GPUs of equal load are interchangeable, states that were seen are cut, and so
     is every load that does not improve. Exponential.
     """

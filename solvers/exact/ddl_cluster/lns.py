@@ -45,12 +45,10 @@ PARTNERS = 4
 
 
 def solve_lns(instance: DdlClusterInstance, options: SolveOptions) -> Result:
-    """Improve the start that `options` give, neighbourhood by neighbourhood, until a limit.
+    """Improve the start that `options` give, until a limit; see ``neighbourhoods.searched``.
 
     The search is among schedules whose GPUs are held by one job at a time, or by two from the same moment; it begins
     with list scheduling. The start is kept until such a schedule is better.
-
-    The result's bound is the certified one, its solution is accepted by the checker.
     """
     best = Incumbent(MINIMISE, options, partial(parsed(check, DdlClusterSolution), instance))
     best.tighten(lower_bound(instance))

@@ -43,10 +43,7 @@ GAIN = 1e-12
 
 
 def solve_lns(instance: DdljsInstance, options: SolveOptions) -> Result:
-    """Improve the start that `options` give, neighbourhood by neighbourhood, until a limit.
-
-    The result's bound is the certified one, its solution is accepted by the checker.
-    """
+    """Improve the start that `options` give, until a limit; see ``neighbourhoods.searched``."""
     best = Incumbent(MAXIMISE, options, partial(parsed(check, DdljsSolution), instance))
     best.tighten(upper_bound(instance))
     return searched(best, lambda: WorkerNeighbourhoods(instance, best))

@@ -242,51 +242,65 @@ def _advance(
     after: States, found: Best,
 ) -> None:  # pragma: no cover - compiled  # fmt: skip
     """Let the running jobs run for a slot, and keep the state that follows if it may be part of something better."""
-    status, remaining, counts = node.status, node.remaining, node.counts
-    n = len(status)
-    cost = counts[COST]
-    held_back = running = done = ended = 0
+    n, cost = len(node.status), node.counts[COST]
+    held_back = _work(slot, node, tables)
+    running, done, ended = _end_jobs(slot, node, tables, found)
+    if done == (1 << n) - 1:
+        if node.counts[COST] < found.sums[LEAST]:
+            found.sums[LEAST] = node.counts[COST]
+            for j in range(n):
+                found.kind[j], found.start[j], found.end[j] = node.kind[j], node.start[j], node.end[j]
+                for k in range(n):
+                    found.shared[j, k] = node.shared[j, k]
+    elif ends(slot, node, tables):
+        best, value = first, least_cost(first, slot, node, tables, potentials)
+        for p in range(count):  # the best bound, or the first above
+            if p != first and value <= limit:
+                other = least_cost(p, slot, node, tables, potentials)
+                if other > value:
+                    best, value = p, other
+        if value <= limit:
+            keep(done, running, held_back, value, best, node, after, found.sums)
+    # the node is as before again, for the next choice of starts
     for j in range(n):
-        node.former[j] = remaining[j]
-        if status[j] == RUNNING:
-            remaining[j] -= 1.0 / slowed(j, node, tables)
-        elif status[j] == WAITING and tables.arrival[j] <= slot and counts[FREE] >= tables.gpus[j]:
+        node.remaining[j] = node.former[j]
+        if (ended >> j) & 1:
+            node.status[j] = RUNNING
+    node.counts[COST] = cost
+
+
+@njit_inline
+def _work(slot: int, node: Node, tables: SlotTables) -> int:  # pragma: no cover - compiled
+    """Take a slot off the running jobs' work; who waits and would fit, as bits."""
+    held_back = 0
+    for j in range(len(node.status)):
+        node.former[j] = node.remaining[j]
+        if node.status[j] == RUNNING:
+            node.remaining[j] -= 1.0 / slowed(j, node, tables)
+        elif node.status[j] == WAITING and tables.arrival[j] <= slot and node.counts[FREE] >= tables.gpus[j]:
             held_back |= 1 << j
-    for j in range(n):
-        if status[j] == RUNNING and remaining[j] <= NEAR:
-            if remaining[j] > -NEAR:
+    return held_back
+
+
+@njit_inline
+def _end_jobs(
+    slot: int, node: Node, tables: SlotTables, found: Best
+) -> tuple[int, int, int]:  # pragma: no cover - compiled
+    """End jobs without work; as bits, who runs, who is done, who ended now."""
+    status = node.status
+    running = done = ended = 0
+    for j in range(len(status)):
+        if status[j] == RUNNING and node.remaining[j] <= NEAR:
+            if node.remaining[j] > -NEAR:  # too near to tell which slot it is
                 found.sums[LOST] = 1
             status[j], node.end[j] = DONE, slot
-            counts[COST] += slot - tables.arrival[j] + 1
+            node.counts[COST] += slot - tables.arrival[j] + 1
             ended |= 1 << j
         if status[j] == RUNNING:
             running |= 1 << j
         elif status[j] == DONE:
             done |= 1 << j
-    if done == (1 << n) - 1:
-        if counts[COST] < found.sums[LEAST]:
-            found.sums[LEAST] = counts[COST]
-            for j in range(n):
-                found.kind[j], found.start[j], found.end[j] = node.kind[j], node.start[j], node.end[j]
-                for k in range(n):
-                    found.shared[j, k] = node.shared[j, k]
-    else:
-        if ends(slot, node, tables):
-            best, value = first, least_cost(first, slot, node, tables, potentials)
-            p = 0
-            while p < count and value <= limit:
-                if p != first:
-                    other = least_cost(p, slot, node, tables, potentials)
-                    if other > value:
-                        best, value = p, other
-                p += 1
-            if value <= limit:
-                keep(done, running, held_back, value, best, node, after, found.sums)
-    for j in range(n):
-        remaining[j] = node.former[j]
-        if (ended >> j) & 1:
-            status[j] = RUNNING
-    counts[COST] = cost
+    return running, done, ended
 
 
 def _compile() -> None:

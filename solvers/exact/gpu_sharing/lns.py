@@ -37,10 +37,7 @@ _MOST = 80
 
 
 def solve_lns(instance: GpuSharingInstance, options: SolveOptions) -> Result:
-    """Improve the start that `options` give, neighbourhood by neighbourhood, until a limit.
-
-    The result's bound is the certified one, its solution is accepted by the checker.
-    """
+    """Improve the start that `options` give, until a limit; see ``neighbourhoods.searched``."""
     jobs = len(instance.jobs)
     best = Incumbent(
         MINIMISE, options, partial(parsed(check, GpuSharingSolution), instance), unit=Fraction(1, jobs), whole=True

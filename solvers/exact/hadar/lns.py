@@ -43,10 +43,7 @@ GAIN = 1e-12
 
 
 def solve_lns(instance: HadarInstance, options: SolveOptions) -> Result:
-    """Improve the start that `options` give, window by window, until a limit.
-
-    The result's bound is the certified one, its solution is accepted by the checker.
-    """
+    """Improve the start that `options` give, until a limit; see ``neighbourhoods.searched``."""
     best = Incumbent(MAXIMISE, options, partial(parsed(check, HadarSolution), instance))
     data = tables(instance)
     if instance.all_jobs_must_finish and not data.possible.all():

@@ -22,10 +22,7 @@ ROUNDS = 4
 
 
 def solve_lns(instance: RarDdlsInstance, options: SolveOptions) -> Result:
-    """Improve the start that `options` give, neighbourhood by neighbourhood, until a limit.
-
-    The result's bound is the certified one, its solution is accepted by the checker.
-    """
+    """Improve the start that `options` give, until a limit; see ``neighbourhoods.searched``."""
     incumbent = BestSchedule(instance, options)
     incumbent.begin()
     return searched(incumbent, lambda: _after_orders(incumbent))
