@@ -43,7 +43,7 @@ GAIN = 1e-12
 
 
 def solve_lns(instance: DdljsInstance, options: SolveOptions) -> Result:
-    """Improve the start that `options` give, until a limit; see ``neighbourhoods.searched``."""
+    """``searched`` from the start of `options`."""
     best = Incumbent(MAXIMISE, options, partial(parsed(check, DdljsSolution), instance))
     best.tighten(upper_bound(instance))
     return searched(best, lambda: WorkerNeighbourhoods(instance, best))

@@ -261,7 +261,7 @@ def _advance(
                     best, value = p, other
         if value <= limit:
             keep(done, running, held_back, value, best, node, after, found.sums)
-    # the node is as before again, for the next choice of starts
+    # as before, for the next choice
     for j in range(n):
         node.remaining[j] = node.former[j]
         if (ended >> j) & 1:

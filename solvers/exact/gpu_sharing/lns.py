@@ -37,7 +37,7 @@ _MOST = 80
 
 
 def solve_lns(instance: GpuSharingInstance, options: SolveOptions) -> Result:
-    """Improve the start that `options` give, until a limit; see ``neighbourhoods.searched``."""
+    """``searched`` from the start of `options`."""
     jobs = len(instance.jobs)
     best = Incumbent(
         MINIMISE, options, partial(parsed(check, GpuSharingSolution), instance), unit=Fraction(1, jobs), whole=True

@@ -43,7 +43,7 @@ GAIN = 1e-12
 
 
 def solve_lns(instance: HadarInstance, options: SolveOptions) -> Result:
-    """Improve the start that `options` give, until a limit; see ``neighbourhoods.searched``."""
+    """``searched`` from the start of `options`."""
     best = Incumbent(MAXIMISE, options, partial(parsed(check, HadarSolution), instance))
     data = tables(instance)
     if instance.all_jobs_must_finish and not data.possible.all():

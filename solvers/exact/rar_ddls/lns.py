@@ -22,7 +22,7 @@ ROUNDS = 4
 
 
 def solve_lns(instance: RarDdlsInstance, options: SolveOptions) -> Result:
-    """Improve the start that `options` give, until a limit; see ``neighbourhoods.searched``."""
+    """``searched`` from the start of `options`."""
     incumbent = BestSchedule(instance, options)
     incumbent.begin()
     return searched(incumbent, lambda: _after_orders(incumbent))
