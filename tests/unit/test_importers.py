@@ -302,7 +302,10 @@ UNREAD = {"acme", "fgd", "kai", "kueue", "muri", "sarc", "spot"}
 
 
 def test_real_files_reach_every_problem(tmp_path: Path) -> None:
-    """An extract of each (the first 60 lines of a table) gives an instance of each problem that its format can feed."""
+    """An extract of each (the first 60 lines of a table; whole what tells where it ends) gives an instance.
+
+    Of each problem that its format can feed.
+    """
     if not REAL.exists():
         warnings.warn(f"no {REAL}: only self-made files are tested", stacklevel=2)
         return
@@ -312,7 +315,7 @@ def test_real_files_reach_every_problem(tmp_path: Path) -> None:
             paths = [tmp_path / file.replace("/", "-") for file in files]
             for path, file in zip(paths, files, strict=True):
                 lines = (REAL / file).read_text().splitlines(keepends=True)
-                path.write_text("".join(lines if file.endswith(".gml") else lines[:60]))
+                path.write_text("".join(lines if file.endswith((".gml", "scontrol-nodes.txt")) else lines[:60]))
             for problem in all_problems().values():
                 if name not in {importer.id for importer in workload_of(problem).importers}:
                     continue
