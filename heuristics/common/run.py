@@ -16,7 +16,7 @@ from schedgap.formulations.common.errors import InputError
 from schedgap.formulations.common.instance import Instance, Solution
 from schedgap.solvers.budget import Budget, OutOfBudgetError
 from schedgap.solvers.incumbent import Incumbent
-from schedgap.solvers.result import Deadline, Result, SolveOptions
+from schedgap.solvers.result import Deadline, Result, SolveOptions, Status
 
 
 @dataclass(frozen=True)
@@ -109,8 +109,7 @@ def from_best(
     # the first to check it
     stated: Callable[[Solution], float] | None = None,
     *,
-    # of the time that is left, what all heuristics together may take; those that were cut off before they had the
-    # processor for half of an equal part of it begin again, in equal parts of half of what is left
+    # of the time that is left, what all heuristics may take at first
     share: float = SHARE,
     first_ends: bool = False,  # with half of that
     # a certified bound on the optimum; a schedule that meets it is the answer
@@ -153,6 +152,9 @@ def from_best(
         before = time.monotonic() - best.began
         result = improve(instance, replace(options, start=start), **settings)
         seconds = before + (result.solve_seconds or 0.0)
+        if result.status is Status.UNKNOWN and best.solution is not None:  # it refuses
+            kept = best.result()
+            result = replace(result, status=kept.status, objective=kept.objective, solution=kept.solution)
         return replace(result, solve_seconds=seconds, info={**facts, **result.info})
 
     return method

@@ -134,3 +134,21 @@ def test_without_a_limit_nobody_begins_again(monkeypatch: pytest.MonkeyPatch) ->
 
     assert improved(machine, [finds_nothing], limit=None) is None
     assert machine.turns == ["finds nothing", "exact"]
+
+
+def test_what_refuses_an_instance_does_not_lose_the_start() -> None:
+    """colgen of hadar is too large for 40 jobs of a log, and ended as unknown where srpt had a schedule."""
+
+    def check(_: Instance, solution: Solution) -> CheckReport:
+        return CheckReport((), Fraction(solution["value"]))
+
+    def refusing(_: Instance, options: SolveOptions) -> Result:
+        return Result(Status.UNKNOWN, bound=2.0, termination=Termination.TOO_LARGE, info={"reason": "too many jobs"})
+
+    def listed(instance: Instance, seed: int = 0) -> Solution:
+        return {"value": 3}
+
+    method = run.from_best(lambda: [listed], check, MINIMISE, refusing)
+    found = method(make_instance(find_problem("rar-ddls"), "tiny", 1, {}), SolveOptions())
+    assert (found.status, found.objective, found.solution) == (Status.FEASIBLE, 3.0, {"value": 3})
+    assert (found.bound, found.termination, found.info["reason"]) == (2.0, Termination.TOO_LARGE, "too many jobs")
