@@ -99,7 +99,7 @@ def plan(
     # heuristics that run instead of all; problems that have none of them are left out
     methods: Sequence[str] | None = None,
     told: Callable[[str], None] | None = None,  # told of each problem before its instances are made
-    certify: bool = False,  # whether exact answers are certified, see :func:`~schedgap.catalogue.agreement.certified`
+    certify: bool = False,  # exact answers, see :func:`~schedgap.catalogue.agreement.with_certificate`
 ) -> list[Item]:
     """Everything the named suites consist of, in a fixed order.
 
