@@ -110,7 +110,8 @@ def _ways(
 def _certificate(problem: Problem, instance: Instance, result: Result, deadline: Deadline) -> Proof | None:
     value = None if result.solution is None else exact_value(problem, instance, result.solution)
     try:
-        claim = prove(instance, value, result.solution, Effort(deadline, LEAVES, SIZE))["claim"]
+        effort = Effort(deadline, LEAVES, SIZE)
+        claim = prove(instance, value, result.solution, effort, sense=problem.sense)["claim"]
     except (Unproven, Rejected):  # none was found, or the problem has no such rules
         return None
     # A claim of less than the value leaves open

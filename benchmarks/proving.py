@@ -17,6 +17,7 @@ from schedgap.formulations.common.check import CheckReport, Violation
 from schedgap.formulations.common.errors import InputError
 from schedgap.formulations.common.files import bounded, read_bytes
 from schedgap.formulations.common.instance import Instance, Json, Solution
+from schedgap.formulations.common.numbers import agrees
 
 if TYPE_CHECKING:
     from schedgap.solvers.certificates.checker import Verdict
@@ -60,12 +61,19 @@ def with_certificate(
     what is proven.
     """
     from schedgap.solvers.certificates.linear import Rejected
-    from schedgap.solvers.certificates.make import check
+    from schedgap.solvers.certificates.make import check, other_sense
 
     text = read_certificate(certificate)
     try:
         mapped = not report.violations and problem.id not in ("comm-contention", "ddl-cluster")  # times are floats
         verdict = check(instance, text, solution if mapped else None)
+        if verdict.sense != problem.sense:
+            raise Rejected(other_sense(verdict.sense))
+        by_rules = verdict.value
+        if by_rules is not None and not agrees(float(by_rules), report.value):
+            told = f"the rules give the schedule {float(by_rules):.12g}"
+            own = f"the problem's checker {report.value:.12g}"
+            raise Rejected(f"{told}, {own}")
     except Rejected as fault:
         violation = Violation("certificate", f"rejected: {fault}")
         return CheckReport((*report.violations, violation), report.objective, report.details), None

@@ -205,7 +205,8 @@ def with_certificate(problem: Problem, instance: Instance, result: Result) -> Re
     else:
         return result
     try:
-        claim = prove(instance, None if value is None else Fraction(value), result.solution, FEW)["claim"]
+        best = None if value is None else Fraction(value)
+        claim = prove(instance, best, result.solution, FEW, sense=problem.sense)["claim"]
     except Unproven:
         return result
     if value is not None and not closed_by(problem, Fraction(value), Fraction(claim)):

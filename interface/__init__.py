@@ -50,7 +50,7 @@ if TYPE_CHECKING:
         to_networkx,
     )
     from schedgap.library import library_faults, library_records, library_site, library_solve, library_submit
-    from schedgap.listing import listing
+    from schedgap.lists import listing
     from schedgap.solvers.model import Model
     from schedgap.solvers.result import Result, Status, Termination
     from schedgap.solving import compare, solve
@@ -79,7 +79,7 @@ _HOME = {
         "schedgap.instances": "export from_networkx generate import_trace instance load make_env methods model parse"
         " problems schema to_networkx",
         "schedgap.library": "library_faults library_records library_site library_solve library_submit",
-        "schedgap.listing": "listing",
+        "schedgap.lists": "listing",
         "schedgap.solvers.model": "Model",
         "schedgap.solvers.result": "Result Status Termination",
         "schedgap.solving": "compare solve",
@@ -87,7 +87,7 @@ _HOME = {
     }.items()
     for name in names.split()
 }
-"""The module of each public name. A judged scheduler may load these, but not the library, which knows the optima."""
+"""The module of each public name. A judged scheduler may not load the library, nor what uses it."""
 
 __all__ = [
     "CheckReport", "Disagreement", "EngineMissing", "InputError", "Instance", "Model", "ModelRefused", "Result",
@@ -114,8 +114,7 @@ def __getattr__(name: str) -> object:
         if _HOME[name].startswith("schedgap.benchmarks."):  # what works there knows nothing of Ctrl-C
             found = at_work()(found)
             found.__module__ = __name__  # where pickle finds it
-        globals()[name] = found
-        return found
+        return globals().setdefault(name, found)  # of two threads that ask first, both get the same
     raise AttributeError(f"module 'schedgap' has no attribute {name!r}")
 
 

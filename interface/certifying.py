@@ -211,7 +211,8 @@ def certify(
                 value = exact_value(problem, given, result.solution)
             elif result.status is not Status.INFEASIBLE:
                 raise Unproven(f"the method ends with status {result.status.value}")
-            found = prove(given, value, result.solution, Effort(ends), certificate or {}, rows=rows)
+            known = (given, value, result.solution, Effort(ends), certificate or {})
+            found = prove(*known, rows=rows, sense=problem.sense)
             certificate, verdict = found, check(given, found)
             reason = ""
             result = result.proven(Proof.CERTIFIED)

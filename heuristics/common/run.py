@@ -153,8 +153,11 @@ def from_best(
         result = improve(instance, replace(options, start=start), **settings)
         seconds = before + (result.solve_seconds or 0.0)
         if result.status is Status.UNKNOWN and best.solution is not None:  # it refuses
-            kept = best.result()
-            result = replace(result, status=kept.status, objective=kept.objective, solution=kept.solution)
+            best.tighten(result.bound)
+            kept = best.result(None if best.proven else result.termination)
+            names = "status objective bound termination solution"
+            found = {name: getattr(kept, name) for name in names.split()}
+            result = replace(result, **found)
         return replace(result, solve_seconds=seconds, info={**facts, **result.info})
 
     return method

@@ -61,7 +61,7 @@ def _problems(_: argparse.Namespace) -> Iterable[str]:
 
 
 def _subjects(arguments: argparse.Namespace) -> Iterable[str]:
-    from schedgap.listing import SUBJECTS
+    from schedgap.lists import SUBJECTS
 
     return [*_problems(arguments), *SUBJECTS]
 
@@ -99,20 +99,20 @@ def _targets(arguments: argparse.Namespace) -> Iterable[str]:
 
 
 def _papers(_: argparse.Namespace) -> Iterable[str]:
-    from schedgap.listing import papers
+    from schedgap.lists import papers
 
     return [*papers(), *papers().values()]
 
 
 def _items(arguments: argparse.Namespace) -> Iterable[str]:
-    from schedgap.listing import experiments
+    from schedgap.lists import experiments
 
     papers = experiments().items()
     return [item for paper, items in papers if arguments.paper in re.findall(r"[\w-]+", paper) for item, _ in items]
 
 
 def _preset_settings(arguments: argparse.Namespace) -> Iterable[str]:
-    from schedgap.listing import preset_settings
+    from schedgap.lists import preset_settings
 
     known = arguments.problem in _problems(arguments)
     return [f"{name}=" for name in preset_settings(arguments.problem, arguments.preset)] if known else []
@@ -122,7 +122,7 @@ def _from(part: str) -> Callable[[argparse.Namespace], Iterable[str]]:
     """What ``schedgap list`` tells under this head, of the problem on the line or of all."""
 
     def names(arguments: argparse.Namespace) -> Iterable[str]:
-        from schedgap.listing import names
+        from schedgap.lists import names
 
         return names(part, _problem(arguments))
 

@@ -59,6 +59,7 @@ class Model:
     # only schedules up to this value are points, so no claim may be above it; None: all are
     cutoff: Fraction | None = None
     spare: tuple[str, ...] = ()  # families of variables that a model leaves out where they say nothing
+    senses: set[int] = field(default_factory=set)  # with which costs were stored
     # a bound from what a leaf carries and from the box, for minimisation; None where the box is empty
     price: Callable[[Any, Box], Fraction | None] | None = None
 
@@ -74,6 +75,7 @@ class Model:
         self.low.append(least)
         self.high.append(most)
         self.whole.append(whole)
+        self.senses.add(self.sense)
         self.cost.append(self.sense * Fraction(cost))
         return name
 
@@ -90,6 +92,8 @@ class Model:
 
     def finished(self) -> Model:
         """The step of the objective, where only whole variables have costs."""
+        if self.senses - {self.sense}:
+            reject("the sense changed after a variable")
         priced = [j for j, c in enumerate(self.cost) if c]
         if self.step is None and self.price is None and priced and all(self.whole[j] for j in priced):
             below = math.lcm(*(self.cost[j].denominator for j in priced))

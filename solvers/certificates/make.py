@@ -73,6 +73,7 @@ def prove(
     bound: Certificate | None = None,  # the certificate of a bound, {} where none was found; sought where None
     *,
     rows: bool = False,  # only in a form that :mod:`~schedgap.solvers.certificates.vipr` can write
+    sense: int | None = None,  # of the problem, 1 minimise, -1 maximise: rules of another sense prove nothing of it
 ) -> Certificate:
     """A certificate that no schedule is better than `value`, or that there is none at all.
 
@@ -93,6 +94,8 @@ def prove(
         raise Unproven(f'certificates of {given["problem"]} in form "{form}" are {why}')
     try:
         model = checker.model_of(given, form, options)
+        if sense not in (None, model.sense):
+            raise Unproven(other_sense(model.sense))
         if len(model.names) + len(model.rows) > effort.size:
             raise Unproven(f"the model has {len(model.names)} variables and {len(model.rows)} rows")
         claim, node = grow(model, value, effort)
@@ -101,6 +104,12 @@ def prove(
     except Rejected as fault:
         raise Unproven(str(fault)) from fault
     return found
+
+
+def other_sense(sense: int) -> str:
+    """What is said of rules of another sense."""
+    told = "minimise" if sense > 0 else "maximise"
+    return f"its rules {told}, the problem does not"
 
 
 Grow = Callable[[Model, "Fraction | None", Effort], "tuple[Fraction | None, Node]"]

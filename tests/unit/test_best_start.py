@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import AbstractContextManager
+from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
@@ -149,6 +150,16 @@ def test_what_refuses_an_instance_does_not_lose_the_start() -> None:
         return {"value": 3}
 
     method = run.from_best(lambda: [listed], check, MINIMISE, refusing)
-    found = method(make_instance(find_problem("rar-ddls"), "tiny", 1, {}), SolveOptions())
+    instance = make_instance(find_problem("rar-ddls"), "tiny", 1, {})
+    found = method(instance, SolveOptions())
     assert (found.status, found.objective, found.solution) == (Status.FEASIBLE, 3.0, {"value": 3})
     assert (found.bound, found.termination, found.info["reason"]) == (2.0, Termination.TOO_LARGE, "too many jobs")
+
+    method = run.from_best(lambda: [listed], check, MINIMISE, refusing, bound=lambda _: 2.5)
+    assert method(instance, SolveOptions()).bound == 2.5
+
+    def told(instance: Instance, options: SolveOptions) -> Result:
+        return replace(refusing(instance, options), bound=3.0)
+
+    found = run.from_best(lambda: [listed], check, MINIMISE, told)(instance, SolveOptions())
+    assert (found.status, found.bound, found.termination) == (Status.OPTIMAL, 3.0, Termination.PROVEN)

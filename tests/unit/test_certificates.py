@@ -21,6 +21,7 @@ from support.work import PATIENCE
 
 import schedgap
 from schedgap.benchmarks.ledger.verify import verify
+from schedgap.benchmarks.proving import with_certificate
 from schedgap.benchmarks.report.aggregate import exact_methods
 from schedgap.benchmarks.report.analysis import analyse
 from schedgap.benchmarks.studies.certificates import changed
@@ -596,6 +597,29 @@ def test_a_schedule_better_than_what_is_proven_is_no_optimum(made: dict[str, Any
         assert "certified: optimal" in certified.to_text()
         if certified.result.objective != float(certified.bound):
             assert "to 1e-9: the bound is" in certified.to_text()
+
+
+def test_rules_of_another_sense_or_value_prove_nothing(made: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rules of somebody else's package may forget `model.sense`, and then prove the value of any schedule."""
+    certified = made["g-vne"]
+    problem, instance, found = certified.problem, certified.instance, certified.result.solution
+    report = problem.check(instance, found)
+    assert "certificate" in with_certificate(problem, instance, found, report, certified.certificate)[0].details
+    other = replace(report, objective=report.objective + 1)
+    told = with_certificate(problem, instance, found, other, certified.certificate)[0].violations[-1].message
+    assert "the rules give the schedule" in told and "the problem's checker" in told
+
+    monkeypatch.setattr(type(problem), "sense", -problem.sense)
+    told = with_certificate(problem, instance, found, report, certified.certificate)[0].violations[-1].message
+    assert "the problem does not" in told
+    with pytest.raises(Unproven, match="the problem does not"):
+        prove(instance, report.objective, found, bound={}, sense=problem.sense)
+
+    model = Model()
+    model.var("x", cost=1)
+    model.sense = -1
+    with pytest.raises(Rejected, match="the sense changed after a variable"):
+        model.finished()
 
 
 def sharing_job(name: str, gpus: int = 1, memory: float = 0.5, **changes: Any) -> dict[str, Any]:
