@@ -33,6 +33,8 @@ from schedgap.solvers.linear_program import INFINITY, LinearProgram
 from schedgap.solvers.result import NO_DEADLINE, Deadline
 
 Ints = NDArray[np.int64]
+PIECE = 10**7
+"""Priorities that are compared in one go at most: compiled code heeds no deadline and no Ctrl-C."""
 
 
 def one_type(data: ProgressTables, j: int, free: Ints, kind: int) -> Ints | None:
@@ -401,7 +403,7 @@ class Rounds:
         return grids
 
     def steady(self, state: State, grids: dict[int, Ints], most: int) -> int:
-        """Rounds until two priorities cross, at most `most`; they are counted as received.
+        """Rounds until two priorities cross, at most `most` and PIECE // entries; they are counted as received.
 
         In the same order every job is served again where it was: it finds the same devices free. Priorities are
         compared in the floats that :meth:`serve` sorts by.
@@ -411,7 +413,7 @@ class Rounds:
         gains[self.served] = 1.0
         ranks = np.argsort(np.lexsort((-self.fraction, self.job)))[self.order]
         behind = np.append(True, ranks[:-1] < ranks[1:])
-        passed = rounds_in_order(y, self.received[self.order], gains[self.order], behind, most)
+        passed = rounds_in_order(y, self.received[self.order], gains[self.order], behind, min(most, PIECE // len(y)))
         self.received[self.served] += passed
         return passed
 

@@ -14,7 +14,7 @@ from schedgap.formulations.hadar.instance import HadarInstance, by_slot
 from schedgap.formulations.hadar.placement import entries_of
 from schedgap.formulations.hadar.tables import tables
 from schedgap.heuristics.common.run import HeuristicRun
-from schedgap.heuristics.hadar import rounds
+from schedgap.heuristics.hadar import baselines, rounds
 from schedgap.heuristics.hadar.baselines import gavel, tiresias, yarn_cs
 from schedgap.heuristics.hadar.simulate import Simulated, simulate
 
@@ -53,7 +53,7 @@ SEEDS = (*range(36), 1202, 1943)  # the last two have priorities that come to be
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_policies_from_event_to_event(seed: int) -> None:
+def test_policies_from_event_to_event(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     instance = stretched(seed)
     rng = np.random.default_rng(seed)
     delay = float(rng.choice([0.0, 0.3])) * instance.slot_length
@@ -70,11 +70,10 @@ def test_policies_from_event_to_event(seed: int) -> None:
         yarn_cs(instance, backfill=backfill, restart_delay=delay),
         plain.simulate(instance, plain.yarn_cs(instance, backfill), delay),
     )
-    compare(
-        instance,
-        gavel(instance, policy=objective, restart_delay=delay),  # type: ignore[arg-type]
-        plain.simulate(instance, plain.gavel(instance, objective), delay),
-    )
+    expected = plain.simulate(instance, plain.gavel(instance, objective), delay)
+    for piece in (baselines.PIECE, 30):  # rounds counted in one go, and in several
+        monkeypatch.setattr(baselines, "PIECE", piece)
+        compare(instance, gavel(instance, policy=objective, restart_delay=delay), expected)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("seed", range(6))

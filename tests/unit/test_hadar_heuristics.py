@@ -155,6 +155,15 @@ def test_a_run_that_is_cut_is_no_answer_but_a_start(method) -> None:  # type: ig
     assert method.call(must, seed=0, deadline=Looks(2)).solution is None
 
 
+def test_rounds_of_gavel_that_all_repeat_one_can_be_cut() -> None:
+    """A job alone is served in every round: they are counted in pieces, and the deadline is looked at in between."""
+    alone = long_jobs(10**8, 10**9).to_dict()
+    instance = HadarInstance.parse({**alone, "jobs": alone["jobs"][:1]})
+    cut, whole = gavel(instance, deadline=Looks(3)), gavel(instance)
+    assert cut.info["stopped"] == "time limit" and 10**6 < cut.info["rounds"] < 10**8
+    assert whole.info["rounds"] == 10**8 and whole.info["changes"] == 1
+
+
 def test_the_deadline_keeps_the_jobs_admitted_so_far() -> None:
     instance = small(0, jobs=12, horizon=15)
     full, none = hadar_online_plus(instance), hadar_online_plus(instance, deadline=PASSED)
