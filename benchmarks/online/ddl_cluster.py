@@ -28,6 +28,7 @@ class Tasks(World):
     """Jobs hold memory on their GPUs from their start. The offline simulator runs them, and pauses for decisions."""
 
     instance: DdlClusterInstance
+    never = NEVER
 
     def __init__(self, instance: DdlClusterInstance, estimates: Estimates, seed: int, *_: object) -> None:
         self.clock = clock_of(instance)
@@ -100,7 +101,9 @@ class Tasks(World):
         self.state.workers["gpu"][first : first + len(asked)] = asked
         self.state.jobs["arrival"][job] = self.slot
         if self.slot > self.clock.arrival[job]:
-            self.release[self.instance.jobs[job].id] = self._seconds(self.slot)
+            self.release[self.instance.jobs[job].id] = held = self._seconds(self.slot)
+            if held > self.instance.longest_run:  # up to there ticks stay in range, here and in the checker
+                raise Refused(f"all jobs one after another end by {self.instance.longest_run:.6g} s")
 
     def _wanted(self, job: int, place: Json) -> Json:
         """The GPUs that are named, given by the instance, or the first with the memory for it."""

@@ -27,8 +27,6 @@ Decide: TypeAlias = Callable[[Mapping[str, Json]], Sequence[Json]]
 
 OVERESTIMATE = 4.0
 """A user asks for 1 to 1 + this times the length, uniformly (the f-model of Mu'alem and Feitelson, TPDS 2001)."""
-NEVER = 1 << 53
-"""No slot that compiled code may be handed is as late."""
 THROUGH = "jobs run through; a policy that preempts says preempts = True"
 
 
@@ -50,6 +48,7 @@ class World(ABC):
     restart : slots that a stopped job loses when it goes on
     by_number : a job may start wherever so many GPUs as it needs are free, and the cluster can choose them
     last : the slot after which nothing counts, where jobs may be left undone; None where all must complete
+    never : no wake-up is as late, so that ends and their sums stay numbers that the world and its checker can count
     """
 
     problem: Problem
@@ -58,6 +57,7 @@ class World(ABC):
     restart = 0
     by_number = False
     last: int | None = None
+    never = 1 << 53
 
     def __init__(
         self, instance: Instance, arrival: Sequence[int], sizes: Sequence[int], estimates: Estimates, seed: int
@@ -269,7 +269,9 @@ def replay(world: World, decide: Decide) -> Replay:
         for action in actions:
             verb, number, place = _read(action, slot)
             if verb == "wake":
-                wake = _later(number, slot, wake)
+                if not slot < number < world.never:
+                    raise Refused(f"slot {slot}: wake-up in slot {number}: must be later, and before {world.never}")
+                wake = number if wake is None else min(number, wake)
                 continue
             try:
                 world.act(verb, number, place)
@@ -289,12 +291,6 @@ def _read(action: Json, slot: int) -> tuple[str, int, Json]:
     if not known or type(shape[1]) is not int:
         raise Refused(f"slot {slot}: no action: {str(action)[:80]}")
     return shape[0], shape[1], shape[2] if len(shape) == 3 else None
-
-
-def _later(moment: int, slot: int, wake: int | None) -> int:
-    if not slot < moment < NEVER:
-        raise Refused(f"slot {slot}: wake-up in slot {moment}: must be later, and before {NEVER}")
-    return moment if wake is None else min(moment, wake)
 
 
 def estimates_of(online: bool, estimates: Estimates | None) -> Estimates | None:
@@ -336,8 +332,10 @@ def world_of(
 ) -> World | None:
     """The world of an instance, from the problem's own module in this folder; None where it has no schedule at all.
 
-    Raises InputError: the problem has no online loop.
+    Raises InputError: the problem has no online loop, or the seed is negative.
     """
+    if seed < 0:
+        raise InputError(f"seed: must be at least 0, got {seed}")
     make = loop_of(problem).world
     made: World | None = make(problem.cast_instance(instance), estimates, seed, preempts, restart)
     if made is not None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 import random
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -18,6 +19,7 @@ from schedgap.benchmarks.online.replay import Estimates, Refused, Replay, World,
 from schedgap.catalogue.registry import find_problem
 from schedgap.formulations.common.errors import InputError
 from schedgap.formulations.common.instance import Instance
+from schedgap.formulations.ddl_cluster.instance import clock_of
 from schedgap.formulations.hadar.tables import tables
 from schedgap.heuristics.ddl_cluster.policies import ada_srsf
 from schedgap.heuristics.ddljs.gadget import gadget
@@ -219,6 +221,38 @@ def test_whatever_a_policy_does_is_refused_or_what_the_checker_computes(problem:
             except Refused:
                 ended["refused"] += 1
     assert ended["refused"] > 5 and ended["judged"] > (problem in ("hadar", "ddljs")), ended
+
+
+class Late(AdaSrsf):
+    """Ada-SRSF that sleeps until a tick first."""
+
+    def __init__(self, tick: int) -> None:
+        self.tick = tick
+
+    def decide(self, state: Any) -> Any:
+        return super().decide(state) if state.slot >= self.tick else [("wake", self.tick)]
+
+
+def test_a_policy_of_ddl_cluster_may_sleep_as_long_as_the_instance_may_last() -> None:
+    data = schedgap.generate("ddl-cluster", "small", seed=0).to_dict()
+    data["jobs"] = [{**job, "iterations": 100 * job["iterations"]} for job in data["jobs"]]
+    instance = find_problem("ddl-cluster").instance_class.parse(data)
+    clock, most = clock_of(instance), instance.longest_run
+    found = run(instance, Late(tick := 2**54))
+    assert tick < most * 10**clock.digits and found.report.feasible
+    assert all(seconds >= clock.seconds(tick) * (1 - 1e-15) for seconds in found.solution["release"].values())
+    for tick in (math.ceil(most * 10**clock.digits) + 100, 2**62 - 1):
+        with pytest.raises(
+            Refused, match=rf"slot {tick}: start of job \d+: all jobs one after another end by [\d.]+ s"
+        ):
+            run(instance, Late(tick))
+    with pytest.raises(Refused, match=f"wake-up in slot {2**62}: must be later, and before {2**62}"):
+        run(instance, Late(2**62))
+
+
+def test_a_negative_seed_is_refused() -> None:
+    with pytest.raises(InputError, match="seed: must be at least 0, got -1"):
+        world_of(find_problem("hadar"), HADAR[0], estimates="user", seed=-1)
 
 
 class Notes:
