@@ -7,11 +7,12 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property, lru_cache
 from itertools import accumulate
-from math import ceil, floor, inf
+from math import ceil, floor
 from typing import Annotated, ClassVar, Literal, Self
 
 from pydantic import BeforeValidator, FailFast, Field, Strict, model_validator
 
+from schedgap.formulations.common.errors import ModelRefused
 from schedgap.formulations.common.instance import (
     MOST_JOBS,
     MOST_SERVERS,
@@ -33,7 +34,6 @@ from schedgap.formulations.common.numbers import exact
 
 LONGEST = 1e11
 """Seconds that an instance may run for at most (see ``longest_run``)."""
-
 
 Gpu = tuple[int, int]
 """Position of a server, and the index of a GPU on it, from 0."""
@@ -70,12 +70,9 @@ class Job(Part):
 class DdlClusterInstance(ClusterInstance):
     """An instance of ddl-cluster, in seconds and MB, in continuous time.
 
-    Raises
-    ------
-    InputError
-        On ``parse``: unknown keys, wrong types, ids used twice, numbers out of range, a job that needs more
-        GPUs or more memory than there is, a given placement of another number of GPUs, on an unknown server
-        or GPU, or with a GPU listed twice, more than 10^6 GPUs, an instance that runs for more than 10^11 seconds.
+    ``parse`` raises InputError: unknown keys, wrong types, ids used twice, numbers out of range, a job that needs more
+    GPUs or more memory than there is, a given placement of another number of GPUs, on an unknown server
+    or GPU, or with a GPU listed twice, more than 10^6 GPUs, an instance that runs for more than 10^11 seconds.
     """
 
     problem_id: ClassVar[str] = "ddl-cluster"
@@ -108,11 +105,8 @@ class DdlClusterInstance(ClusterInstance):
     def located(self, workers: Sequence[tuple[str, int]], where: str) -> tuple[Gpu, ...]:
         """The GPUs that `workers` names.
 
-        Raises
-        ------
-        ValueError
-            An unknown server, an index that the server does not have, or a GPU listed twice; the message
-            begins with `where`.
+        Raises ValueError: an unknown server, an index that the server does not have, or a GPU listed twice; the
+        message begins with `where`.
         """
         found: dict[Gpu, int] = {}
         for position, (server_id, index) in enumerate(workers):
@@ -214,26 +208,32 @@ COARSE_TASK = 2**35
 MEMORY_PARTS = 10**15
 MEMORY_CAPACITY = MEMORY_PARTS + 10**6
 """What the jobs of a GPU may hold together: all of it, and 1e-9 more, so that 0.1 + 0.2 fits 0.3."""
-
-
+LARGEST_SETS = 10_000
+"""Sets of jobs that do not fit a GPU that a linear model may have rows for."""
 JobSet = tuple[int, ...]
 
 
-def misfits(here: Sequence[int], parts: Sequence[int], limit: float = inf) -> list[JobSet] | None:
-    """The smallest sets of jobs that do not fit one GPU; None where more than `limit`."""
+def misfits(here: Sequence[int], parts: Sequence[int], limit: int = LARGEST_SETS) -> list[JobSet]:
+    """The smallest sets of jobs that do not fit one GPU. Raises ModelRefused: they are more than `limit`."""
     sets: list[JobSet] = []
     order = sorted(here, key=lambda j: -parts[j])
-    fitting: list[tuple[JobSet, int, int]] = [((), 0, 0)]
-    while fitting and len(sets) <= limit >= len(fitting):
-        chosen, held, first = fitting.pop()
-        for place, j in enumerate(order[first:], first + 1):
+    # by place in the order, what the jobs from there on hold: only what goes on to some such set is tried
+    rest = list(accumulate((parts[j] for j in reversed(order)), initial=0))[::-1]
+    fitting: list[tuple[JobSet, int, int]] = [((), 0, 0)] if rest[0] > MEMORY_CAPACITY else []
+    while fitting and len(sets) + len(fitting) <= limit:
+        chosen, held, place = fitting.pop()
+        while held + rest[place] > MEMORY_CAPACITY:
+            j = order[place]
+            place += 1
             total = held + parts[j]
-            if total <= MEMORY_CAPACITY:
-                fitting.append(((*chosen, j), total, place))
-            else:
+            if total > MEMORY_CAPACITY:
                 # without any other, none of which is less, it fits
                 sets.append((*chosen, j))
-    return None if fitting or len(sets) > limit else sets
+            elif total + rest[place] > MEMORY_CAPACITY:
+                fitting.append(((*chosen, j), total, place))
+    if len(sets) + len(fitting) > limit:
+        raise ModelRefused(f"more than {limit} sets of jobs that do not fit a GPU")
+    return sets
 
 
 @dataclass(frozen=True)

@@ -11,6 +11,7 @@ import sys
 import tempfile
 import threading
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 from typing import IO, Any
@@ -19,7 +20,7 @@ from ortools.sat.python import cp_model
 from ortools.sat.python import cp_model_helper as native
 
 from schedgap.solvers.cp_sat.child import receive, send
-from schedgap.solvers.engines.watch import Watched, watched
+from schedgap.solvers.engines.watch import ABANDON_AFTER, POLL, STOP_AFTER, Watched, watched
 from schedgap.solvers.incumbent import Incumbent
 from schedgap.solvers.result import Deadline
 
@@ -181,6 +182,14 @@ class CpProcess:
         self._writing = threading.Lock()
         self._last: tuple[list[int], float] | None = None
         self._left = False
+        # set when it reads, or is dead
+        self._ready = threading.Event()
+        threading.Thread(target=self._hear, daemon=True).start()
+
+    def _hear(self) -> None:
+        assert self._process.stdout is not None
+        receive(self._process.stdout)
+        self._ready.set()
 
     @property
     def alive(self) -> bool:
@@ -197,11 +206,18 @@ class CpProcess:
         self._last = None
         wanted = {name: getattr(listener, name) is not None for name in ("point", "bound", "log")}
         job = ("search", str(model), str(parameters), wanted)
-        run = watched(lambda: self._talk(job, listener), self._stop, deadline)
+        stopped = threading.Event()
+        stop = partial(self._stop, stopped)
+        run = watched(lambda: self._talk(job, listener, stopped), stop, deadline)
         self._left = not run.finished
         return run
 
-    def _talk(self, job: tuple[Any, ...], listener: Listener) -> CpEnd:
+    def _talk(self, job: tuple[Any, ...], listener: Listener, stopped: threading.Event) -> CpEnd:
+        more = (ABANDON_AFTER - STOP_AFTER) / 2
+        while not self._ready.wait(POLL):
+            if stopped.is_set() and not self._ready.wait(more):
+                # it goes on starting, for the next search
+                return CpEnd()
         try:
             self._send(job)
         except OSError:
@@ -238,22 +254,20 @@ class CpProcess:
         with self._writing:
             send(self._process.stdin, message)
 
-    def _stop(self) -> None:
-        try:
-            self._send(("stop",))
-        except OSError:  # it is dead, which the reader finds out
-            return
+    def _stop(self, stopped: threading.Event) -> None:
+        stopped.set()
+        with suppress(OSError):  # it is dead, which the reader finds out
+            if self._ready.is_set():
+                self._send(("stop",))
 
     def close(self) -> None:
         """End the process, whatever it does."""
         self._process.kill()
         self._process.wait()
         for stream in (self._process.stdin, self._process.stdout, self._said):
-            try:
+            with suppress(OSError):  # what was not written yet has no reader
                 if stream is not None:
                     stream.close()
-            except OSError:  # what was not written yet has no reader
-                continue
 
 
 def search_apart(
@@ -261,13 +275,15 @@ def search_apart(
 ) -> Watched[CpEnd]:
     """Search in a process of its own, or here where none can be started.
 
-    However small a search is, it may abort. The first starts the process, about 0.2 s; the others find it there. It
-    waits for what the listener says of each point and bound, so that it takes the same course in both places.
+    However small a search is, it may abort. The first starts the process (0.5 s on a busy
+    machine) and may end with nothing before that. The others find it there, or still starting.
+    A search waits for what the listener says of each point and bound,
+    so that it takes the same course in both places.
 
     Parameters
     ----------
     model, parameters, listener : see :class:`CpSearch`
-    deadline : as of :func:`watched`; a process that is left behind is ended
+    deadline : as of :func:`watched`; a process left behind in a search is ended
     """
     process = _process()
     if process is None:

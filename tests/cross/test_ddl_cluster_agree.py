@@ -20,7 +20,8 @@ from schedgap.benchmarks.instances.ddl_cluster.workload import tiny
 from schedgap.formulations.common.errors import ModelRefused
 from schedgap.formulations.common.numbers import agrees
 from schedgap.formulations.ddl_cluster.bounds import lower_bound
-from schedgap.formulations.ddl_cluster.instance import MEMORY_CAPACITY, DdlClusterInstance, misfits
+from schedgap.formulations.ddl_cluster.instance import LARGEST_SETS, MEMORY_CAPACITY, DdlClusterInstance, misfits
+from schedgap.formulations.ddl_cluster.models import events, job_shop
 from schedgap.formulations.ddl_cluster.models.job_shop import build_model, model_nonzeros
 from schedgap.solvers.cp_sat.search import CpAnswer, search_cp
 from schedgap.solvers.engines.declarative import solve_declarative
@@ -242,6 +243,30 @@ def test_the_smallest_sets_that_do_not_fit() -> None:
             < sum(parts[j] for j in chosen)
         ]
         found = misfits(range(6), parts)
-        assert found is not None
         assert sorted(tuple(sorted(chosen)) for chosen in found) == sorted(over), seed
-        assert misfits(range(6), parts, len(found) - 1) is None
+        assert misfits(range(6), parts, len(found)) == found
+        with pytest.raises(ModelRefused):
+            misfits(range(6), parts, len(found) - 1)
+
+
+@pytest.mark.parametrize("part", [0, 1, MEMORY_CAPACITY // 200])
+def test_where_everything_fits_no_set_is_tried(part: int) -> None:
+    assert misfits(range(200), [part] * 200) == []
+    assert misfits(range(200), [part] * 200, 0) == []
+    beside_a_large_one = misfits(range(201), [part] * 200 + [MEMORY_CAPACITY], 200)
+    assert len(beside_a_large_one) == (200 if part else 0)
+
+
+def test_more_sets_than_a_linear_model_is_worth_are_refused() -> None:
+    """Of 26 jobs, any 14 of which do not fit: 9.7 million sets."""
+    data = DRAWN[0][1].to_dict()
+    data["servers"] = [{"id": "s0", "gpus": 1}]
+    parts = {"gpus": 1, "iterations": 1, "memory": data["gpu_memory"] / 13, "placement": [["s0", 0]]}
+    parts |= {"arrival": 0.0, "forward": 1.0, "backward": 1.0, "message": 1.0}
+    data["jobs"] = [parts | {"id": f"j{k}"} for k in range(26)]
+    instance = DdlClusterInstance.parse(data)
+    for build in (events.build_events, job_shop.build_model):
+        with pytest.raises(ModelRefused, match=f"more than {LARGEST_SETS} sets of jobs that do not fit a GPU"):
+            build(instance)
+    grid = cp_model.Grid.of(instance, [job.placement for job in instance.jobs if job.placement], 100.0)
+    assert "cumulative" in str(cp_model.GridModel(grid).model.proto)

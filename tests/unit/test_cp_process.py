@@ -174,11 +174,42 @@ def test_an_error_of_the_listener_is_raised_and_ends_the_process(started: list[i
         os.kill(started[0], 0)
 
 
+def test_a_process_that_starts_slowly_is_there_for_the_next_search(
+    started: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begin = CpProcess.__init__
+
+    def held(self: CpProcess) -> None:
+        begin(self)
+        os.kill(started[-1], signal.SIGSTOP)
+
+    monkeypatch.setattr(CpProcess, "__init__", held)
+    for _ in range(2):
+        answer = run_cp(golomb(5), seconds=0.01, work=None, workers=1, seed=0)
+        assert not answer.has_solution and not answer.died
+    os.kill(started[0], signal.SIGCONT)
+    assert run_cp(golomb(5), seconds=None, work=None, workers=1, seed=0).bound == 11
+    assert len(started) == 1
+
+
 @pytest.mark.skipif(sys.platform == "win32", reason="kill -9")
-def test_it_ends_with_the_process_that_started_it() -> None:
-    """Even by kill -9, in the middle of a search."""
-    code = """
-        import os, signal
+@pytest.mark.parametrize(
+    ("before", "seconds", "seen", "ended"),
+    [
+        ("", None, "os.kill(os.getpid(), signal.SIGKILL)", -signal.SIGKILL),
+        ("os.kill(self._process.pid, signal.SIGSTOP)", 0.01, "False", 0),
+        (
+            "os.kill(self._process.pid, signal.SIGSTOP); threading.Timer(0.1, os.kill, (os.getpid(), 2)).start()",
+            None,
+            "False",
+            0,
+        ),
+    ],
+    ids=["kill -9 in the middle of a search", "it still starts", "Ctrl-C while it starts"],
+)
+def test_it_ends_with_the_process_that_started_it(before: str, seconds: float | None, seen: str, ended: int) -> None:
+    code = f"""
+        import os, signal, threading
         from schedgap.solvers.cp_sat import search as cp_process
         from schedgap.solvers.cp_sat.search import run_cp
         from test_cp_process import golomb
@@ -186,9 +217,9 @@ def test_it_ends_with_the_process_that_started_it() -> None:
         def init(self):
             begin(self)
             print(self._process.pid, flush=True)
+            {before}
         cp_process.CpProcess.__init__ = init
-        run_cp(golomb(9), seconds=None, work=None, workers=1, seed=0,
-               seen=lambda value: os.kill(os.getpid(), signal.SIGKILL))
+        run_cp(golomb(9), seconds={seconds}, work=None, workers=1, seed=0, seen=lambda value: {seen})
     """
     path = os.pathsep.join([str(Path(__file__).parent), str(Path(__file__).parent.parent)])
     done = subprocess.run(
@@ -198,7 +229,7 @@ def test_it_ends_with_the_process_that_started_it() -> None:
         timeout=PATIENCE,
         env={**os.environ, "PYTHONPATH": path},
     )
-    assert done.returncode == -signal.SIGKILL, done.stderr
+    assert done.returncode == ended, done.stderr
     child = int(done.stdout)
     give_up = time.monotonic() + PATIENCE
     while time.monotonic() < give_up:

@@ -164,7 +164,7 @@ def build_events(instance: DdlClusterInstance) -> DeclarativeModel:
         y[j, i, p] <= b M_j (S - E before p),  sum_p y[j, i, p] = b M_j spans[j]
 
     The all-reduce of a job on one server is empty: it begins and ends where its last task does. Raises ModelRefused:
-    more tasks or all-reduces than a tiny instance has.
+    more tasks, all-reduces or sets that do not fit than a tiny instance has.
 
     Returns
     -------
@@ -288,7 +288,7 @@ def _disjoint(
 
 def _add_memory(parts: Parts) -> None:
     """Of every smallest set of jobs that do not fit one GPU, two are apart."""
-    for chosen in misfits(parts.all, clock_of(parts.instance).memory) or ():
+    for chosen in misfits(parts.all, clock_of(parts.instance).memory):
         for gpu in sorted(set.intersection(*(set(parts.open[j]) for j in chosen))):
             apart = [(_apart(parts, j, k), 1.0) for j, k in permutations(chosen, 2)]
             placements = [(parts.place[j, gpu], -1.0) for j in chosen]

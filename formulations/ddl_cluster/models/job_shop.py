@@ -55,7 +55,7 @@ def build_model(instance: DdlClusterInstance) -> DeclarativeModel:
 
     It is a restriction of the problem (``restriction=True``): its optimum is an upper bound, and its solutions
     are schedules. The bound that goes with it is that of :func:`~.bounds.lower_bound`. Raises ModelRefused: a job has
-    no placement.
+    no placement, or more sets do not fit than LARGEST_SETS.
 
     Notes
     -----
@@ -210,7 +210,7 @@ class _JobShop:
 
     def _add_memory(self, here: tuple[int, ...]) -> None:
         """Of every smallest set of jobs that do not fit one GPU, two are apart."""
-        for chosen in misfits(here, clock_of(self.instance).memory) or ():
+        for chosen in misfits(here, clock_of(self.instance).memory):
             apart = [(self._before(j, k), 1.0) for j, k in permutations(chosen, 2)]
             self.layout.numbered("memory", apart, ">=", 1)
 

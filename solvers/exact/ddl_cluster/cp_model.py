@@ -10,6 +10,7 @@ from itertools import combinations, permutations, product
 from math import ceil, floor, lcm, prod
 from typing import TYPE_CHECKING, Any
 
+from schedgap.formulations.common.errors import ModelRefused
 from schedgap.formulations.common.numbers import exact
 from schedgap.formulations.ddl_cluster.bounds import alone_times
 from schedgap.formulations.ddl_cluster.instance import MEMORY_CAPACITY, DdlClusterInstance, Gpu, clock_of, misfits
@@ -185,7 +186,8 @@ def model_size(grid: Grid) -> str:
 
 
 MOST_MISFITS = 500
-"""Beyond, a cumulative, with which CP-SAT may abort."""
+"""Smallest sets of jobs that do not fit a GPU. Where
+there are more, memory is a cumulative, with which CP-SAT may abort."""
 
 
 @dataclass(frozen=True)
@@ -308,20 +310,22 @@ class GridModel:
         parts = clock_of(self.grid.instance).memory
         apart: dict[tuple[int, int], Any] = {}
         for here in self.sharing.jobs:
-            sets = misfits(here, parts, MOST_MISFITS)
-            for chosen in sets or ():
+            try:
+                sets = misfits(here, parts, MOST_MISFITS)
+            except ModelRefused:
+                sets = []
+                held = []
+                for j in here:
+                    size = self.model.new_int_var(0, self.grid.last_finish[j], "")
+                    held.append(self.model.new_interval_var(self.first[j], size, self.finish[j], ""))
+                self.model.add_cumulative(held, [parts[j] for j in here], MEMORY_CAPACITY)
+            for chosen in sets:
                 for j, k in permutations(chosen, 2):
                     if (j, k) not in apart:
                         apart[j, k] = self.model.new_bool_var("")
                         behind = self.model.add(self.first[k] >= self.finish[j])
                         behind.only_enforce_if(apart[j, k])
                 self.model.add_bool_or(apart[pair] for pair in permutations(chosen, 2))
-            if sets is None:
-                held = []
-                for j in here:
-                    size = self.model.new_int_var(0, self.grid.last_finish[j], "")
-                    held.append(self.model.new_interval_var(self.first[j], size, self.finish[j], ""))
-                self.model.add_cumulative(held, [parts[j] for j in here], MEMORY_CAPACITY)
 
     def _add_servers(self) -> None:
         """At most one all-reduce active on a server, its latency included."""
