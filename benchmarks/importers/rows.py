@@ -524,3 +524,13 @@ def _elements(path: str | Path, file: IO[str], key: str = "") -> Iterator[tuple[
             text = text[end:]
         if not piece or len(text) > _LONGEST_ELEMENT:
             raise InputError(f"{path}: line {line}: not JSON, or the list does not end")
+
+
+def shortened(value: Json, cut: dict[str, str]) -> Json:
+    """With names that are too long for an instance cut and told apart; `cut` has those so far."""
+    if isinstance(value, Mapping):
+        return {shortened(key, cut): shortened(part, cut) for key, part in value.items()}
+    if isinstance(value, list):
+        return [shortened(part, cut) for part in value]
+    long = isinstance(value, str) and len(value) > 200
+    return cut.setdefault(value, f"{value[:170]} (shortened, {len(cut)})") if long else value

@@ -22,8 +22,9 @@ from schedgap.formulations.common.errors import InputError
 from schedgap.formulations.common.instance import Json
 
 _TRES = re.compile(r"gres/gpu(?::([^=,]+))?=([^,]*)")
-_GRES = re.compile(r"(?:^|,)gpu(?::([^:,]*[^:,\d][^:,]*|\d+(?=:)))?(?::(\d+))?(?=,|$)")
+_KIND = r"(?::(?!no_consume\b)([^:,]*[^:,\d][^:,]*|\d+(?=:)))?"
 """A type may be digits alone (``gpu:3090:8``); what is alone and digits is the number (``gpu:8``)."""
+_GRES = re.compile(rf"(?:^|,)gpu{_KIND}(?::no_consume)?(?::(\d+))?(?=,|$)")
 NODE = re.compile(r"^NodeName=(\S+)(.*?)(?=^NodeName=|\Z)", re.MULTILINE | re.DOTALL)
 """A node of ``scontrol show nodes``: its name, and what is said of it."""
 
@@ -191,13 +192,14 @@ def told_nodes(path: str | Path) -> Iterator[tuple[str, str, dict[str, str], Dev
     or the text was cut, as its begin or end tells.
     """
     with opened(path) as file:
-        text = file.read()
+        text = file.read().replace("\r\n", "\n")
     nodes = list(NODE.finditer(text))
     if not nodes or text[: nodes[0].start()].strip():
         raise InputError(f"{path}: line 1: begins with no NodeName=, as scontrol show nodes writes it")
     for found in nodes:
         place = f"{path}: line {text.count(chr(10), 0, found.start()) + 1}"
-        said = dict(re.findall(r"(\w+)=(\S+)", found[2]))
+        plain = re.sub(r"(?<!\S)(?:Reason|Comment|Extra)=.*", "", found[2])  # what a person wrote
+        said = dict(reversed(re.findall(r"(?<!\S)(\w+)=(\S+)", plain)))  # the first of each
         if "Gres" not in said:
             raise InputError(f"{place}: node {found[1]} has no Gres=")
         try:

@@ -54,7 +54,7 @@ class Lost:
     moves_proven: bool = False
     # that nothing admits it: the gang alone, and a certificate that the best decision about it places nothing
     proof: tuple[GangPlacementInstance, Mapping[str, Json]] | None = None
-    file: str = ""  # of this certificate in the folder; the instance beside it ends in ``.json``
+    file: str = ""  # of it in the folder, if any; the instance beside it ends in ``.json``
 
     def to_dict(self) -> dict[str, Json]:
         """JSON-compatible."""
@@ -68,6 +68,7 @@ class Lost:
             "moves": self.moves,
             "price": None if self.price is None else float(self.price),
             "least_price_proven": self.moves_proven,
+            "certified": self.proof is not None,
             "certificate": self.file or None,
         }
 
@@ -84,7 +85,8 @@ class Lost:
             told += f" by ending {', '.join(self.moves['preempted'])}" if self.moves["preempted"] else ""
             told += f", price {number(float(self.price or 0))} ({proven})"
         elif self.moves_proven:
-            shown = "as one engine proves" if self.proof is None else f"certified by {self.file}"
+            certified = f"certified by {self.file}" if self.file else "certified"
+            shown = "as one engine proves" if self.proof is None else certified
             told += f"; no moves and preemptions admit it, {shown}"
         return f"{head}: {told}"
 
@@ -252,11 +254,13 @@ def judge(
         check_folder(folder)
     read = read_snapshot(snapshot, form, nodes=nodes, gang_label=gang_label, names=names)
     found = _Judge(read, objectives, time_limit, seed).run()
-    if folder is not None:
-        from schedgap.benchmarks.snapshots.page import write_judgement
+    if folder is None:
+        return replace(found, lost=tuple(replace(lost, file="") for lost in found.lost))
+    from schedgap.benchmarks.snapshots.page import remove_former, write_judgement
 
-        folder.mkdir(parents=True, exist_ok=True)
-        write_judgement(found, folder)
+    folder.mkdir(parents=True, exist_ok=True)
+    remove_former(folder / "judge.json")
+    write_judgement(found, folder)
     return found
 
 

@@ -12,7 +12,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
-from schedgap.benchmarks.importers.rows import host_names, opened
+from schedgap.benchmarks.importers.rows import host_names, opened, shortened
 from schedgap.benchmarks.importers.slurm import gpus_of, plain_cell, told_nodes
 from schedgap.benchmarks.snapshots.kubernetes import quantity
 from schedgap.formulations.common.errors import InputError
@@ -21,6 +21,8 @@ from schedgap.formulations.gang_placement.instance import WHOLE, GangPlacementIn
 
 UNAVAILABLE = ("DOWN", "DRAIN", "FAIL", "MAINT", "NOT_RESPONDING", "PLANNED", "POWER", "REBOOT", "RESERVED", "UNKNOWN")
 """States in which a node takes no new jobs, as parts of Slurm's words."""
+
+SHORTENED = "names of more than 200 characters, shortened"
 
 
 @dataclass
@@ -36,6 +38,7 @@ class Draft:
     placement: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
     unread: Counter[str] = field(default_factory=Counter)  # what was not understood or left out, counted
     seated: Counter[str] = field(default_factory=Counter)  # by gang, pods that are not decided about any more
+    cut: dict[str, str] = field(default_factory=dict)  # long names, as told
     kinds: dict[tuple[int, ...], str] = field(default_factory=dict)
     bound: dict[tuple[int, int], int] = field(default_factory=lambda: defaultdict(int))
 
@@ -103,7 +106,7 @@ class Draft:
         self.gangs.append(made)
         placed = [self._seat(k, groups[k]["gpu"], n) for k, n in seats]
         if placed:
-            self.placement[made["id"]] = placed
+            self.placement[name] = placed
 
     def _seat(self, k: int, gpu: int, n: int) -> dict[str, Any]:
         """The first devices that hold it beside what was placed before."""
@@ -118,8 +121,10 @@ class Draft:
         """(instance, decision, what was not read)."""
         data = {"problem": "gang-placement", "levels": list(self.levels), "nodes": self.nodes}
         data |= {"running": self.running, "gangs": self.gangs}
-        unread = {what: count for what, count in self.unread.items() if count}
-        return GangPlacementInstance.parse(data, self.source), {"placement": self.placement}, unread
+        instance = GangPlacementInstance.parse(shortened(data, self.cut), self.source)
+        decision = shortened({"placement": self.placement}, self.cut)
+        self.unread[SHORTENED] = len(self.cut)
+        return instance, decision, {what: count for what, count in self.unread.items() if count}
 
 
 # -- Slurm

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 import json
+import re
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -42,6 +43,14 @@ def write_judgement(found: Judgement, folder: Path) -> None:
             write_bytes(folder / lost.file, compressed(certificate))
     for name, data in parts.items():
         write_text(folder / f"{name}.json", json.dumps(data, indent=1, allow_nan=False) + "\n")
+
+
+def remove_former(told: Path) -> None:
+    """Certificates that a run before names, and their instances."""
+    text = told.read_text(encoding="utf-8", errors="replace") if told.is_file() else ""
+    for name in re.findall(r'"certificate": "(lost-[0-9]+)\.cert"', text):
+        for ending in ("json", "cert"):
+            told.with_name(f"{name}.{ending}").unlink(missing_ok=True)
 
 
 def judgement_page(found: Judgement) -> str:

@@ -8,8 +8,9 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from schedgap.benchmarks.importers.rows import shortened
 from schedgap.benchmarks.snapshots.kubernetes import END, HOST, MODEL, MOVE, TOPOLOGY, Kubernetes, is_gpu
-from schedgap.benchmarks.snapshots.listings import LISTINGS, Draft, told
+from schedgap.benchmarks.snapshots.listings import LISTINGS, SHORTENED, Draft, told
 from schedgap.formulations.common.errors import InputError
 from schedgap.formulations.common.instance import Json, Solution, read_json
 from schedgap.formulations.gang_placement.check import check
@@ -113,7 +114,8 @@ def _numbered(read: Snapshot) -> Snapshot:
         "moved": {number("running", name): seat(there) for name, there in decision.get("moved", {}).items()},
     }
     seated = {number("gang", g): count for g, count in read.seated.items()}
-    return replace(read, instance=GangPlacementInstance.parse(data, "snapshot"), decision=made, seated=seated)
+    unread = {what: count for what, count in read.unread.items() if what != SHORTENED}
+    return Snapshot(GangPlacementInstance.parse(data, "snapshot"), made, unread, read.form, seated)
 
 
 def _listed(form: str, data: Json, nodes: str | Path | None, source: str | None = None) -> Snapshot:
@@ -168,7 +170,7 @@ class _Cluster:
                 self._run(place, pod, there)
         for key, pods in waiting.items():
             self._gang(key, pods)
-        seated = {key: count for key, count in self.draft.seated.items() if key in waiting}
+        seated = {shortened(key, self.draft.cut): count for key, count in self.draft.seated.items() if key in waiting}
         return Snapshot(*self.draft.finished(), "kubernetes", seated)
 
     def _gang_of(self, pod: Mapping[str, Any]) -> str:

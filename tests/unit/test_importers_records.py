@@ -94,6 +94,8 @@ def test_names_of_hosts_and_lists_of_gpus() -> None:
     assert gres("gpu:a100:4(S:0),gpu:v100:4(S:1)") == (8, None)
     assert gres("gpu:3090:8") == (8, "3090") and gres("gpu:2080ti:8(S:0-1)") == (8, "2080ti")
     assert gres("gpu:1g.10gb:7") == (7, "1g.10gb") and gres("gpu:4(S:0,2),mps:400") == (4, None)
+    assert gres("gpu:a100:no_consume:4") == (4, "a100") and gres("gpu:no_consume:4(S:0)") == (4, None)
+    assert gres("gpu:3090:no_consume:4,gpu:3090:no_consume") == (5, "3090")
     assert gres("gpu:a100") == (1, "a100") and gres("gpu") == (1, None) and gres("craynetwork:4") == (0, None)
 
 

@@ -12,6 +12,7 @@ import pytest
 import schedgap
 from schedgap.benchmarks.snapshots.reading import read_snapshot
 from schedgap.cli.main import main
+from schedgap.formulations.common.errors import InputError
 
 NODE = (
     "NodeName={name} CoresPerSocket=1\n   CPUAlloc=0 CPUTot=32\n   Gres=gpu:{kind}:8(S:0-1)\n   RealMemory={memory}"
@@ -91,6 +92,22 @@ def test_slurm_nodes_that_are_drained_take_nothing_new(tmp_path: Path) -> None:
     assert found.unread["nodes that take no new jobs (down, drained, reserved)"] == 1
     lost = {one.gang: one for one in found.lost}
     assert lost["6"].alone is False and "selector" in lost["6"].line()
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n"])
+def test_what_a_person_wrote_about_a_node_does_not_count(end: str, tmp_path: Path) -> None:
+    """Also with the line ends of Windows, which are no cut text."""
+    told = "   {}=check Gres=gpu:v100:1 State=DOWN RealMemory=7\n"
+    first = "NodeName=n0 CPUTot=8\n" + told.format("Comment") + "   Gres=gpu:v100:4 RealMemory=100\n   State=IDLE\n"
+    first += told.format("Reason") + told.format("Extra") + "   Gres=gpu:v100:2\n\n"
+    snapshot, nodes = written(tmp_path, squeue(), "")
+    Path(nodes).write_bytes((first + slurm_nodes()).replace("\n", end).encode())
+    read = read_snapshot(snapshot, nodes=nodes, names=True)
+    assert [len(node.gpus) for node in read.instance.nodes] == [4, 8, 8, 8, 8]
+    assert read.instance.nodes[0].free["memory"] == 100 and read.unread == {"jobs that are COMPLETED": 1}
+    Path(nodes).write_bytes((first + slurm_nodes()[:-1]).replace("\n", end).encode())
+    with pytest.raises(InputError, match="the text was cut"):
+        read_snapshot(snapshot, nodes=nodes)
 
 
 def ray_nodes() -> Any:

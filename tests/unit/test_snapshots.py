@@ -75,6 +75,23 @@ def test_names_are_replaced_unless_they_are_wanted(tmp_path: Path) -> None:
     assert not [word for word in ("train", "notebook", "node0", "rack0", "ml/", '"rack"') if word in text]
 
 
+def test_names_as_long_as_kubernetes_allows_are_judged(tmp_path: Path) -> None:
+    """A namespace has 63 characters, the name of a pod or node 253, a label 317."""
+    text, space, rack = json.dumps(cluster()), "s" * 63, f"{'l' * 253}/{'r' * 63}"
+    for short in ("node0", "node1", "train", "notebook", "a", "b"):
+        long = f"{'x' * (253 - len(short))}{short}"
+        text = text.replace(f'"{short}"', f'"{long}"').replace('"ml"', f'"{space}"').replace('"rack"', f'"{rack}"')
+    usual = read_snapshot(written(tmp_path, cluster()))
+    path = written(tmp_path, json.loads(text))
+    numbered, named = (read_snapshot(path, names=names) for names in (False, True))
+    assert numbered.instance == usual.instance and not numbered.unread
+    made = named.instance
+    kept = [one.id for part in (made.nodes, made.gangs, made.running) for one in part]
+    assert len(set(kept)) == len(kept) and max(map(len, (*kept, *made.levels))) <= 200
+    assert made.gangs[0].required == made.levels[0]
+    assert named.unread == {"names of more than 200 characters, shortened": 7}
+
+
 def test_names_of_our_own_are_replaced_too(tmp_path: Path) -> None:
     data = schedgap.generate("gang-placement", "tiny", seed=1).to_dict()
     data["nodes"][0]["labels"] = {"owner": "alice"}
@@ -115,6 +132,9 @@ def test_that_no_moves_admit_a_gang_is_certified(
     assert train.moves is None and train.moves_proven and train.file == "lost-0.cert"
     told = "no moves and preemptions admit it, certified by lost-0.cert"
     assert told in train.line() and told in (out / "judge.html").read_text()
+    (bare,) = (one for one in schedgap.judge(tmp_path / "snapshot.json").lost if one.gang == train.gang)
+    assert bare.line().endswith("admit it, certified")
+    assert (bare.to_dict()["certificate"], bare.to_dict()["certified"]) == (None, True)
     assert json.loads((out / "judge.json").read_text())["lost"][0]["certificate"] == "lost-0.cert"
     files = [str(out / name) for name in ("lost-0.json", "lost-0.cert", "nothing.json")]
     assert main(["check", files[0], files[2], "--certificate", files[1]]) == 0
@@ -127,8 +147,15 @@ def test_a_certificate_has_the_number_of_its_gang(tmp_path: Path) -> None:
     data = schedgap.generate("gang-placement", "small-first").to_dict()
     data["gangs"].append({"id": "big", "pods": [{"count": 1, "gpu": 9000}]})
     data["reference_decision"] = {"placement": {"g0": [{"group": 0, "node": "n0", "devices": [0, 1, 2, 3]}]}}
-    found = schedgap.judge(written(tmp_path, data))
+    out = tmp_path / "out"
+    found = schedgap.judge(written(tmp_path, data), out=out)
     assert [(lost.gang, lost.file) for lost in found.lost][2:] == [("gang-3", ""), ("gang-4", "lost-4.cert")]
+    own = [out / "lost-3.json", out / "lost-list.cert"]
+    for path in own:
+        path.write_text("of a person")
+    del data["gangs"][-1]
+    schedgap.judge(written(tmp_path, data), out=out)
+    assert sorted(out.glob("lost-*")) == own
 
 
 def test_without_time_for_it_an_engine_alone_proves_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
