@@ -302,7 +302,7 @@ class _Judge:
         return best if best.status is not Status.OPTIMAL or not self._confirmed(best) else best.proven(Proof.AGREED)
 
     def _confirmed(self, best: Result) -> bool:
-        """Whether two engines of different makes, without bound and heuristics, prove the same."""
+        """Whether the others of two makes prove it, without bound and heuristics."""
 
         def agrees(engine: EngineName) -> bool:
             options = replace(self._options(self.time_limit), stages=frozenset({"programs"}))
@@ -351,7 +351,7 @@ class _Judge:
         alone = self._placeable(gang, deadline)
         if alone is not False:
             return {"alone": alone}
-        reasons = list(self._relaxed(gang, deadline)) or [self._short(gang)]
+        reasons = list(self._relaxed(gang, deadline)) or [self._short(gang, deadline)]
         return {"alone": False, "reasons": tuple(reasons), **self._admit(gang, deadline)}
 
     def _relaxed(self, gang: Gang, deadline: Deadline) -> Iterator[str]:
@@ -389,12 +389,20 @@ class _Judge:
             return True
         return False if result.status is Status.OPTIMAL else None
 
-    def _short(self, gang: Gang) -> str:
-        """Enough GPUs are free, but not where and as they are wanted; or too few are."""
+    def _short(self, gang: Gang, deadline: Deadline) -> str:
+        """Whether GPUs are too few, or in pieces, or would fit alone."""
         wanted = sum(group.gpu * group.count for group in gang.pods)
         free = sum(map(sum, (node.gpus for node in self.instance.nodes)))
-        told = f"{free / WHOLE:g} GPUs are free, {wanted / WHOLE:g} are wanted"
-        return f"fragmentation: {told}, in no such pieces" if free >= wanted else f"capacity: {told}"
+        sums = f"{free / WHOLE:g} GPUs are free, {wanted / WHOLE:g} are wanted"
+        if free < wanted and gang.fewest == gang.size:
+            return f"capacity: {sums}"
+        alone = {"request": {}, "selector": Selector()}
+        pods = tuple(group.model_copy(update=alone) for group in gang.pods)
+        changes = {"pods": pods, "required": None, "queue": None, "per_node": None}
+        fits = self._placeable(gang.model_copy(update=changes), deadline)
+        if fits:
+            return "together: its GPUs alone would fit, not with all else"
+        return f"fragmentation: {sums}, in no such pieces" + (", undecided in the time" if fits is None else "")
 
     def _admit(self, gang: Gang, deadline: Deadline) -> dict[str, Json]:
         """The cheapest moves and preemptions that admit the gang."""

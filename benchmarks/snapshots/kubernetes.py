@@ -28,6 +28,8 @@ TOPOLOGY = {
     "required": "kueue.x-k8s.io/podset-required-topology",
     "preferred": "kueue.x-k8s.io/podset-preferred-topology",
 }
+SLICES = "kueue.x-k8s.io/podset-slice-required-topology"
+UNREAD = ("topologySpreadConstraints", "resourceClaims", "schedulingGates", "resources")
 MODEL = "nvidia.com/gpu.product"
 HOST = "kubernetes.io/hostname"
 FACTORS = {"": Fraction(1), "m": Fraction(1, 1000), "u": Fraction(1, 10**6), "n": Fraction(1, 10**9)}
@@ -52,7 +54,8 @@ FORM = {
     },
     "spec": {
         **{"nodeName": str, "priority": int, "nodeSelector": _TEXTS, "overhead": dict},
-        **{name: [{"resources": _RESOURCES}] for name in ("containers", "initContainers")},
+        **{name: [{"resources": _RESOURCES, "ports": [{}]}] for name in ("containers", "initContainers")},
+        "volumes": [{}],
         **{"taints": [{}], "tolerations": [{}], "levels": [{"nodeLabel": str}]},
         "minMember": int,
         "affinity": {"nodeAffinity": _AFFINITY},
@@ -189,11 +192,25 @@ class Kubernetes:
     def allowed(self, pod: Mapping[str, Json]) -> tuple[int, ...]:
         """Positions of the nodes that the pod's selector, affinity and tolerations allow."""
         spec = pod.get("spec") or {}
-        for part in ("topologySpreadConstraints", "resourceClaims"):
-            self.unread[f"pods with {part}"] += bool(spec.get(part))
-        for part in ("podAffinity", "podAntiAffinity"):
-            self.unread[f"pods with {part}"] += bool((spec.get("affinity") or {}).get(part))
+        self._count(spec)
+        self.unread["pods in topology slices"] += self.note(pod, SLICES) is not None
         return tuple(n for n, (_, node) in enumerate(self.nodes) if self._takes(node, spec))
+
+    def _count(self, spec: Mapping[str, Json]) -> None:
+        """What is asked for and not read."""
+        for part in UNREAD:
+            self.unread[f"pods with {part}"] += bool(spec.get(part))
+        affinity = spec.get("affinity") or {}
+        for part in ("podAffinity", "podAntiAffinity"):
+            self.unread[f"pods with {part}"] += bool(affinity.get(part))
+        wishes = affinity.get("nodeAffinity") or {}
+        wished = "preferredDuringSchedulingIgnoredDuringExecution" in wishes
+        self.unread["pods with preferred node affinity"] += wished
+        containers = spec.get("containers") or []
+        ports = [port for part in containers for port in part.get("ports") or []]
+        volumes = spec.get("volumes") or []
+        for name, parts in (("hostPort", ports), ("persistentVolumeClaim", volumes)):
+            self.unread[f"pods with {name}"] += any(part.get(name) for part in parts)
 
     def _takes(self, node: Mapping[str, Json], spec: Mapping[str, Json]) -> bool:
         labels = {HOST: node["metadata"]["name"], **(node["metadata"].get("labels") or {})}

@@ -228,5 +228,5 @@ class _Cluster:
             elif level in self.levels:
                 more[asked] = level
             elif level is not None:
-                self.read.unread[f"levels that no topology has: {level}"] += 1
+                self.read.unread["levels that no topology has"] += 1
         self.draft.wait(key, list(groups.values()), seats, **more)

@@ -189,6 +189,40 @@ def test_a_level_is_widened_step_by_step(free: tuple[int, ...], reason: str, tmp
     assert schedgap.judge(written(tmp_path, data), names=True).lost[0].reasons == (reason,)
 
 
+@pytest.mark.parametrize(
+    ("pods", "reason"),
+    [
+        (
+            {"count": 1, "request": {"cpu": 8000}},
+            "together: its GPUs alone would fit, not with all else",
+        ),
+        ({"count": 2, "gpu": 1000, "request": {"cpu": 1500}}, "together: its GPUs alone would fit, not with all else"),
+        ({"count": 1, "gpu": 3000}, "fragmentation: 4 GPUs are free, 3 are wanted, in no such pieces"),
+        ({"count": 3, "gpu": 2000}, "capacity: 4 GPUs are free, 6 are wanted"),
+    ],
+)
+def test_what_is_short_is_what_is_short(pods: dict[str, Any], reason: str, tmp_path: Path) -> None:
+    """A pod without a GPU was said to fail by pieces of GPUs."""
+    there = [{"id": f"n{n}", "gpus": [1000, 1000], "free": {"cpu": 2000 * (n == 0)}} for n in range(2)]
+    data = {"problem": "gang-placement", "nodes": there, "gangs": [{"id": "g", "pods": [pods]}]}
+    assert schedgap.judge(written(tmp_path, data)).lost[0].reasons[0].startswith(reason)
+
+
+def test_every_condition_that_is_not_read_is_counted(tmp_path: Path) -> None:
+    data = cluster()
+    pod = next(item for item in data["items"] if item["kind"] == "Pod" and "nodeName" not in item["spec"])
+    given = pod["metadata"].get("annotations") or {}
+    pod["metadata"]["annotations"] = {**given, "kueue.x-k8s.io/podset-slice-required-topology": "rack"}
+    pod["spec"] |= {"schedulingGates": [{"name": "g"}], "resources": {"requests": {"cpu": "999"}}}
+    pod["spec"]["volumes"] = [{"persistentVolumeClaim": {"claimName": "data"}}]
+    pod["spec"]["containers"][0]["ports"] = [{"hostPort": 80}]
+    pod["spec"]["affinity"] = {"nodeAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": [{"weight": 1}]}}
+    unread = read_snapshot(written(tmp_path, data)).unread
+    wanted = ["schedulingGates", "resources", "preferred node affinity"]
+    wanted += ["hostPort", "persistentVolumeClaim"]
+    assert all(unread[f"pods with {name}"] == 1 for name in wanted) and unread["pods in topology slices"] == 1
+
+
 @pytest.mark.parametrize("where", ["labels", "annotations"])
 def test_a_label_of_ones_own_names_gangs(where: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     data = cluster()
