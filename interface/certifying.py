@@ -203,7 +203,7 @@ def certify(
             value = None
             if result.status is not Status.INFEASIBLE and (not rows or says_bounds(problem.id)):
                 try:
-                    certificate = prove_bound(given)
+                    certificate = prove_bound(given, problem.sense)
                     verdict = check(given, certificate)
                 except Unproven as fault:
                     reason = str(fault)

@@ -154,10 +154,9 @@ def from_best(
         seconds = before + (result.solve_seconds or 0.0)
         if result.status is Status.UNKNOWN and best.solution is not None:  # it refuses
             best.tighten(result.bound)
-            kept = best.result(None if best.proven else result.termination)
-            names = "status objective bound termination solution"
-            found = {name: getattr(kept, name) for name in names.split()}
-            result = replace(result, **found)
+            why = None if best.proven else result.termination
+            kept = best.result(why, result.engine, result.engine_version)
+            result = replace(kept, build_seconds=result.build_seconds, info=result.info)
         return replace(result, solve_seconds=seconds, info={**facts, **result.info})
 
     return method

@@ -83,7 +83,7 @@ def prove(
     if value is not None and (not rows or vipr.says_bounds(given["problem"])):
         if bound is None:
             with suppress(Unproven):
-                bound = prove_bound(instance)
+                bound = prove_bound(instance, sense)
         if bound:
             verdict = checker.check(given, checker.parse(json.dumps(bound)))
             if verdict.bound is not None and verdict.sense * (verdict.bound - value) >= 0:
@@ -94,8 +94,7 @@ def prove(
         raise Unproven(f'certificates of {given["problem"]} in form "{form}" are {why}')
     try:
         model = checker.model_of(given, form, options)
-        if sense not in (None, model.sense):
-            raise Unproven(other_sense(model.sense))
+        _same_sense(model, sense)
         if len(model.names) + len(model.rows) > effort.size:
             raise Unproven(f"the model has {len(model.names)} variables and {len(model.rows)} rows")
         claim, node = grow(model, value, effort)
@@ -110,6 +109,11 @@ def other_sense(sense: int) -> str:
     """What is said of rules of another sense."""
     told = "minimise" if sense > 0 else "maximise"
     return f"its rules {told}, the problem does not"
+
+
+def _same_sense(model: Model, sense: int | None) -> None:
+    if sense not in (None, model.sense):
+        raise Unproven(other_sense(model.sense))
 
 
 Grow = Callable[[Model, "Fraction | None", Effort], "tuple[Fraction | None, Node]"]
@@ -159,7 +163,7 @@ def certificate_of(
 # Certificates of bounds at any size: the numbers that today's bounds rest on, for the checker to add up again.
 
 
-def prove_bound(instance: Instance) -> Certificate:
+def prove_bound(instance: Instance, sense: int | None = None) -> Certificate:
     """A certificate of a bound on the optimum, accepted by the checker.
 
     Raises Unproven: the problem has no such certificates yet, or none is accepted.
@@ -169,6 +173,7 @@ def prove_bound(instance: Instance) -> Certificate:
     for form, options, content in _leaves(instance, given):
         model = checker.model_of(given, form, options)
         assert model.price is not None
+        _same_sense(model, sense)
         try:
             value = model.price(content, {})
         except ValueError:

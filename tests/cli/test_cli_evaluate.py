@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 from support import foreign
 from support.command import Command
+from support.kernel import kernel_helps
 from support.work import wait_until
 
 import schedgap
@@ -147,7 +148,7 @@ def test_what_its_process_survives_is_told_and_harms_nothing(folder: Path) -> No
     bounds = Bounds(PATIENCE, BOUNDS.memory, closed=(folder / "evaluation",), warm=False)
     with Contained(f"{FILE}:in_turn", PROBLEM, bounds) as contained:
         for number, name in enumerate(foreign.SURVIVED):
-            if name in KERNEL and not landlocked():
+            if name in KERNEL and not kernel_helps("restrict('/tmp', ['/'])"):
                 continue
             with pytest.raises(Failed) as caught:
                 contained(INSTANCE, seed=number)
@@ -159,18 +160,7 @@ KERNEL = ("writes_in_c", "patches_the_watch", "patches_the_fence")
 """What only the kernel can stop."""
 
 
-def landlocked() -> bool:
-    module = "from schedgap.benchmarks.evaluation.places import restrict"
-    tried = f"import sys; {module}; sys.exit(not restrict('/tmp', ['/']))"
-    return subprocess.run([sys.executable, "-c", tried]).returncode == 0
-
-
-def kernel_refuses() -> bool:
-    tried = "import sys; from schedgap.benchmarks.evaluation.places import refuse_calls; sys.exit(not refuse_calls())"
-    return subprocess.run([sys.executable, "-c", tried]).returncode == 0
-
-
-@pytest.mark.skipif(not kernel_refuses(), reason="the kernel has no seccomp")
+@pytest.mark.skipif(not kernel_helps("refuse_calls()"), reason="the kernel has no seccomp")
 def test_machine_code_reaches_no_other_process_and_changes_no_rights(folder: Path) -> None:
     before = (folder / "victim.txt").stat()
     with subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"]) as victim:

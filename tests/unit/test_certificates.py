@@ -614,6 +614,11 @@ def test_rules_of_another_sense_or_value_prove_nothing(made: dict[str, Any], mon
     assert "the problem does not" in told
     with pytest.raises(Unproven, match="the problem does not"):
         prove(instance, report.objective, found, bound={}, sense=problem.sense)
+    bounded = made["rar-ddls"]  # whose optimum a bound alone proves
+    assert prove(bounded.instance, bounded.bound, bounded.result.solution, sense=1) == bounded.certificate
+    for proves in (prove_bound, lambda *given: prove(given[0], bounded.bound, None, sense=given[1])):
+        with pytest.raises(Unproven, match="the problem does not"):
+            proves(bounded.instance, -1)
 
     model = Model()
     model.var("x", cost=1)
@@ -688,7 +693,7 @@ def test_a_result_is_certified_without_solving_again(monkeypatch: pytest.MonkeyP
 def test_a_bound_that_is_not_there_is_asked_for_once(monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[str] = []
 
-    def none(instance: Any) -> None:
+    def none(instance: Any, _: object) -> None:
         asked.append(instance.name)
         raise Unproven("no prices")
 

@@ -106,7 +106,7 @@ def _certified(target: Target, instance: Any, value: Fraction, solution: Any) ->
     from schedgap.solvers.certificates.tree import Unproven
 
     try:
-        verdict = check(instance, prove(instance, value, solution, FEW))
+        verdict = check(instance, prove(instance, value, solution, FEW, sense=target.problem.sense))
     except (Rejected, Unproven):
         return False
     return verdict.bound is not None and closed_by(target.problem, value, verdict.bound)

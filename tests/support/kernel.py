@@ -1,0 +1,17 @@
+"""Whether the kernel has what keeps a judged scheduler in."""
+
+import subprocess
+import sys
+
+NO = 9
+
+
+def kernel_helps(*calls: str) -> bool:
+    """Whether all these calls of ``places`` succeed, in a process of their own, which they restrict for good.
+
+    What cannot be asked is no "no": tests would be skipped for it.
+    """
+    asked = f"from schedgap.benchmarks.evaluation.places import *; sys.exit({NO} * (not ({' and '.join(calls)})))"
+    status = subprocess.run([sys.executable, "-c", f"import sys; {asked}"]).returncode
+    assert status in (0, NO), f"{asked}: status {status}"
+    return status == 0
