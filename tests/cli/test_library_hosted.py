@@ -229,11 +229,28 @@ def commit(folder: Path, text: str) -> str:
     return git(folder, "rev-parse", "HEAD")
 
 
+INSTALL = "python -m pip install ."
+BUILD = "if [ -e setup.py ]; then python setup.py; fi"  # what pip would run of the folder it is in
+
+
 def host(origin: Path, head: str, clone: Path) -> tuple[int, str]:
-    """Run the steps of the workflow on a fresh clone of the base, as the host does; schedgap is installed already."""
+    """Run the workflow as the host of the repository does, on a fresh clone; schedgap is installed already.
+
+    For ``pull_request`` the workflow's file and ``github.sha`` are those of the merge commit, which has the request's
+    files; for ``pull_request_target`` they are those of the main branch.
+    """
     base = git(origin, "rev-parse", "main")
-    (job,) = yaml.safe_load((ROOT / WORKFLOW).read_text())["jobs"].values()
-    event = {"github.event.pull_request.base.sha": base, "github.event.pull_request.head.sha": head}
+    git(origin.parent, "clone", "--quiet", "--no-local", "--no-checkout", f"file://{origin}", str(clone))
+    git(clone, "fetch", "--quiet", "origin", head)
+    own = yaml.safe_load(git(clone, "show", f"{base}:{WORKFLOW}"))
+    sha = base
+    if "pull_request" in own[True]:  # YAML 1.1 reads "on" as true
+        tree = git(clone, "merge-tree", "--write-tree", base, head)
+        sha = git(clone, "commit-tree", tree, "-p", base, "-p", head, "-m", "merge")
+        own = yaml.safe_load(git(clone, "show", f"{sha}:{WORKFLOW}"))
+    (job,) = own["jobs"].values()
+    pull = "github.event.pull_request"
+    event = {"github.sha": sha, f"{pull}.base.sha": base, f"{pull}.head.sha": head}
 
     def filled(text: str) -> str:
         return re.sub(r"\$\{\{ ([\w.]+) \}\}", lambda found: event[found[1]], text)
@@ -241,14 +258,14 @@ def host(origin: Path, head: str, clone: Path) -> tuple[int, str]:
     names = {key: filled(value) for key, value in job["env"].items()}
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     steps = job["steps"]
-    assert steps[0]["uses"].startswith("actions/checkout@") and filled(steps[0]["with"]["ref"]) == base
-    git(origin.parent, "clone", "--quiet", "--no-local", f"file://{origin}", str(clone))
-    git(clone, "checkout", "--quiet", base)
+    assert steps[0]["uses"].startswith("actions/checkout@")
+    git(clone, "checkout", "--quiet", filled(steps[0]["with"]["ref"]))
     told = ""
     for step in steps:
-        if "run" not in step or step["run"] == "python -m pip install .":
+        if "run" not in step:
             continue
-        shell = ["bash", "--noprofile", "--norc", "-eo", "pipefail", "-c", step["run"]]
+        line = BUILD if step["run"] == INSTALL else step["run"]
+        shell = ["bash", "--noprofile", "--norc", "-eo", "pipefail", "-c", line]
         ran = subprocess.run(
             shell, cwd=clone, env={**os.environ, **names, "PATH": path}, capture_output=True, text=True
         )
@@ -329,8 +346,78 @@ def test_what_is_not_what_submit_writes_is_refused(origin: Path, request_branch:
     assert status == 1 and "a submission changes records alone" in told
 
 
-def test_the_workflow_runs_nothing_of_the_request() -> None:
-    text = (ROOT / WORKFLOW).read_text()
-    told = yaml.safe_load(text)
-    assert told["permissions"] == {"contents": "read"} and "pull_request_target" not in text
-    assert told[True]["pull_request"]["paths"] == [f"{SHIPPED.relative_to(ROOT)}/**"]  # YAML 1.1 reads "on" as true
+def test_no_other_part_of_a_record_changes(origin: Path, request_branch: Path, tmp_path: Path) -> None:
+    """A better schedule beside another instance, a name for the log, a history that forgets, a foreign certificate."""
+    path = better(request_branch)
+    data = read_like(path)
+    data["horizon"] += 1
+    record = data["reference_record"]
+    record |= {"accepted": ["nobody 1.0"], "history": []}
+    path.write_text(json.dumps(data))
+    status, told = host(origin, offered(request_branch, origin, "instance"), tmp_path / "clone")
+    assert status == 1 and "`schedgap library submit` writes: horizon, accepted, history" in told
+    (foreign,) = path.parent.glob("tiny-1-*.cert")
+    foreign.write_bytes(b"changed")
+    status, told = host(origin, offered(request_branch, origin, "foreign"), tmp_path / "again")
+    assert status == 1 and f"changes records alone, this one: '{foreign.relative_to(request_branch)}'" in told
+
+
+def attacked(mine: Path, marker: Path) -> None:
+    """Every place where code of a checkout might be run gets code that leaves a mark and says that all is well."""
+    for name in (
+        ".github/library_submission.py",
+        "setup.py",
+        "sitecustomize.py",
+        "conftest.py",
+        "schedgap/__init__.py",
+    ):
+        (mine / name).parent.mkdir(exist_ok=True)
+        (mine / name).write_text(f"open({str(marker)!r}, 'a').write({name!r})\n")
+    told = yaml.safe_load((mine / WORKFLOW).read_text())
+    (job,) = told["jobs"].values()
+    job["steps"][1:] = [{"run": f"echo workflow >> {marker}"}]
+    (mine / WORKFLOW).write_text(yaml.safe_dump(told))
+    (mine / ".gitattributes").write_text("*.json filter=mark diff=mark\n")
+
+
+def test_only_the_main_branchs_code_runs(origin: Path, request_branch: Path, tmp_path: Path) -> None:
+    better(request_branch)
+    marker = tmp_path / "marker"
+    attacked(request_branch, marker)
+    head = offered(request_branch, origin, "attack")
+    status, told = host(origin, head, tmp_path / "clone")
+    assert not marker.exists() and status == 1 and "a submission changes records alone" in told
+    assert git(tmp_path / "clone", "rev-parse", "HEAD") == git(origin, "rev-parse", "main")
+    assert not git(tmp_path / "clone", "status", "--porcelain")
+
+
+def test_on_the_event_of_a_merge_commit_the_attack_would_succeed(origin: Path, tmp_path: Path) -> None:
+    """The former event, to show that the test above can fail: the request's own file is what runs."""
+    other = tmp_path / "other"
+    git(origin.parent, "clone", "--quiet", str(origin), str(other))
+    (other / WORKFLOW).write_text((other / WORKFLOW).read_text().replace("pull_request_target", "pull_request"))
+    commit(other, "former event")
+    mine = tmp_path / "mine"
+    git(tmp_path, "clone", "--quiet", str(other), str(mine))
+    git(mine, "checkout", "--quiet", "-b", "attack")
+    marker = tmp_path / "marker"
+    attacked(mine, marker)
+    status, _ = host(other, offered(mine, other, "attack"), tmp_path / "clone")
+    assert status == 0 and marker.read_text() == "workflow\n"
+
+
+def test_what_the_workflow_may_do() -> None:
+    """The event whose file the main branch writes; a token that reads; the request named by its commit alone."""
+    told = yaml.safe_load((ROOT / WORKFLOW).read_text())
+    assert told["permissions"] == {"contents": "read"}
+    event = {"branches": ["main"], "paths": [f"{SHIPPED.relative_to(ROOT)}/**"]}
+    assert told[True] == {"pull_request_target": event}
+    (job,) = told["jobs"].values()
+    assert set(job) == {"runs-on", "timeout-minutes", "env", "steps"}
+    assert job["env"] == {"BASE": "${{ github.sha }}", "HEAD": "${{ github.event.pull_request.head.sha }}"}
+    first, *steps = job["steps"]
+    assert first["with"] == {"ref": "${{ github.sha }}", "fetch-depth": 0, "persist-credentials": False}
+    assert [step["uses"].partition("@")[0] for step in steps if "uses" in step] == ["actions/setup-python"]
+    runs = [step["run"] for step in steps if "run" in step]
+    assert not any("${{" in line for line in runs)
+    assert not [line for line in runs if "HEAD" in line and not line.startswith(("git fetch ", "python -I .github/"))]
