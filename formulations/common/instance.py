@@ -11,7 +11,7 @@ import json
 import math
 import re
 import unicodedata
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import cache, cached_property, wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Self, TypeAlias, TypeVar, cast
@@ -124,7 +124,10 @@ def validated(form: type[PartT], data: object, source: str) -> PartT:
     try:
         return form.model_validate(dict(data))
     except ValidationError as error:
-        raise InputError(f"{source}: {_first_error(error)}") from None
+        errors = error.errors(include_url=False)
+        errors.sort(key=lambda one: one["type"] != "missing")
+        more = _in_later_entries(form, data, errors) if errors[0]["type"] == "missing" else []
+        raise InputError(f"{source}: {_first_error([*errors, *more])}") from None
 
 
 class Instance(Part):
@@ -350,7 +353,7 @@ def _shown(value: Any) -> str:
 def location(parts: Iterable[str | int]) -> str:
     """A path in a JSON document as a person writes it: ``jobs[2].gpus``."""
     text = ""
-    for part in parts:
+    for part in (part for part in parts if part != "[key]" and not str(part).startswith("function-")):
         text += f"[{part}]" if isinstance(part, int) else (f".{part}" if text else part)
     return text
 
@@ -366,15 +369,45 @@ _PLAIN = {
 """What pydantic says of these types, in words of JSON."""
 
 
-def _first_error(error: ValidationError) -> str:
-    errors = error.errors(include_url=False)
+def _in_later_entries(form: type[Part], data: Mapping[str, Any], errors: Sequence[Any]) -> list[Any]:
+    """What the other entries of a list lack: reading ends at the first wrong one, and then counts too few."""
+    later: list[Any] = []
+    for field, failed in {error["loc"][0]: error["loc"][1] for error in errors if len(error["loc"]) > 2}.items():
+        for place in range(failed + 1, min(len(data[field]), 1000)) if isinstance(failed, int) else ():
+            try:
+                form.model_validate({field: (data[field][place],)})
+            except ValidationError as error:
+                inner = [one for one in error.errors(include_url=False) if one["loc"][:2] == (field, 0)]
+                later += [{**one, "loc": (field, place, *one["loc"][2:])} for one in inner]
+    return later
+
+
+def _places(missing: Iterable[Sequence[str | int]]) -> list[str]:
+    """Places of fields; those of several entries of a list as one: ``jobs[0-9].gpus``."""
+    by_field: dict[tuple[str | int, ...], list[int]] = {}
+    for field, *rest in missing:
+        entry = [int(rest.pop(0))] if len(rest) > 1 and isinstance(rest[0], int) else []
+        by_field.setdefault((field, *rest), []).extend(entry)
+    places = []
+    for (field, *rest), entries in by_field.items():
+        all_between = len(entries) > 1 and entries[-1] - entries[0] == len(entries) - 1
+        span = f"{entries[0]}-{entries[-1]}" if all_between else ", ".join(map(str, entries))
+        places.append(location([f"{field}[{span}]" if entries else field, *rest]))
+    return places
+
+
+def _first_error(errors: Sequence[Any]) -> str:
     first = errors[0]
-    where = location(p for p in first["loc"] if not str(p).startswith("function-") and p != "[key]")
+    where = location(first["loc"])
     kind = first["type"]
+    wrong = {e["loc"][0] for e in errors if len(e["loc"]) > 1}
+    more = sum(e["type"] != "too_short" or e["loc"][0] not in wrong for e in errors[1:])
     if kind == "extra_forbidden":
         text = f"{where}: unknown key"
     elif kind == "missing":
-        text = f"{where}: is missing"
+        absent = _places(e["loc"] for e in errors if e["type"] == kind)
+        more += len(absent[40:]) + 1 - sum(e["type"] == kind for e in errors)
+        text = f"{absent[0]}: is missing" + f", and so are {', '.join(absent[1:40])}" * (len(absent) > 1)
     elif kind == "value_error":
         message = str(first.get("ctx", {}).get("error", first["msg"]))
         text = f"{where}: {message}" if where else message
@@ -382,11 +415,6 @@ def _first_error(error: ValidationError) -> str:
         words = re.sub(r" after validation, not \d+", "", first["msg"].replace("tuple", "list"))
         words = _PLAIN.get(kind) or re.sub(r"^\w+ should", "must", words)
         text = f"{where}: {words[0].lower()}{words[1:]}, got {_shown(first['input'])}"
-    more = len(errors) - 1
-    absent = [e["loc"] for e in errors if e["type"] == "missing"]
-    if kind == "missing" and 1 < len(absent) <= 40:
-        text += ", and so are " + ", ".join(map(location, absent[1:]))
-        more -= len(absent) - 1
     return text + (f" (and {more} more)" if more else "")
 
 
