@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -12,8 +13,8 @@ from schedgap.formulations.common.options import Option, keywords, options_of, p
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-LONGEST_NAME, MOST_WORDS = 200, 3
-"""Letters of an instance's name, and settings that it spells out."""
+LONGEST_NAME, MOST_WORDS, LONGEST_WORDS = 200, 3, 100
+"""Letters of an instance's name; settings that it spells out, and their letters."""
 Generator: TypeAlias = Callable[..., Instance]
 """``f(seed, **settings) -> Instance``"""
 Trial: TypeAlias = tuple[Instance, Mapping[str, Json]]
@@ -56,7 +57,8 @@ class Preset:
         instance = self.generator(seed, **keywords({**self.settings, **given}))
         others = {name: value for name, value in given.items() if value != self.options[name].default}
         words = [name if value is True else f"{name}-{value}" for name, value in others.items()]
-        words = words if len(words) <= MOST_WORDS else [f"{len(words)}-settings"]
+        if len(words) > MOST_WORDS or len("-".join(words)) > LONGEST_WORDS:  # the digits tell them apart
+            words = [f"{len(words)}-settings", hashlib.sha256(repr(sorted(others.items())).encode()).hexdigest()[:6]]
         name = "-".join([instance.name, *words])[:LONGEST_NAME] if instance.name else ""
         return instance.model_copy(update={"name": name}) if words and name.isprintable() else instance
 

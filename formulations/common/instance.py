@@ -353,7 +353,9 @@ def _shown(value: Any) -> str:
 def location(parts: Iterable[str | int]) -> str:
     """A path in a JSON document as a person writes it: ``jobs[2].gpus``."""
     text = ""
-    for part in (part for part in parts if part != "[key]" and not str(part).startswith("function-")):
+    for part in parts:
+        if part == "[key]" or str(part).startswith("function-"):
+            continue
         text += f"[{part}]" if isinstance(part, int) else (f".{part}" if text else part)
     return text
 
@@ -370,15 +372,16 @@ _PLAIN = {
 
 
 def _in_later_entries(form: type[Part], data: Mapping[str, Any], errors: Sequence[Any]) -> list[Any]:
-    """What the other entries of a list lack: reading ends at the first wrong one, and then counts too few."""
+    """What other entries of a list lack, whose reading ends at the first wrong one."""
     later: list[Any] = []
     for field, failed in {error["loc"][0]: error["loc"][1] for error in errors if len(error["loc"]) > 2}.items():
         for place in range(failed + 1, min(len(data[field]), 1000)) if isinstance(failed, int) else ():
             try:
                 form.model_validate({field: (data[field][place],)})
             except ValidationError as error:
-                inner = [one for one in error.errors(include_url=False) if one["loc"][:2] == (field, 0)]
-                later += [{**one, "loc": (field, place, *one["loc"][2:])} for one in inner]
+                for one in error.errors(include_url=False):
+                    if one["loc"][:2] == (field, 0):
+                        later.append({**one, "loc": (field, place, *one["loc"][2:])})
     return later
 
 
