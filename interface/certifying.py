@@ -19,7 +19,7 @@ from schedgap.catalogue.registry import find_method
 from schedgap.formulations.common.errors import InputError
 from schedgap.formulations.common.instance import Instance, Json
 from schedgap.interrupt import at_work
-from schedgap.reading import InstanceLike, checked, read_instance
+from schedgap.reading import InstanceLike, checked, name_of, read_instance
 from schedgap.solvers.result import Deadline, Proof, Result, Status
 
 if TYPE_CHECKING:
@@ -160,7 +160,8 @@ def certify(
     instance : an instance, its JSON object, or the path of its file
     method : finds the schedule; the strongest exact one where not given. A result of :func:`schedgap.solve` is taken
         as it is and not solved again: its claim is what is to be proven
-    time_limit : seconds; half of them for the schedule, the rest for the proof
+    time_limit : seconds, without imports and what is compiled the first time;
+        half of them for the schedule, the rest for the proof
     memory_limit : GB that the method may take
     seed : of the method
     rows : a certificate that can be written as VIPR, or none
@@ -174,15 +175,19 @@ def certify(
     Raises
     ------
     InputError
-        Bad input, a method outside the model, or a result whose schedule the checker rejects.
+        Bad input, a method outside the model, or a result whose schedule the checker rejects;
+        `rows` where no form of the problem can be written.
     """
     from schedgap.solvers.budget import Budget, OutOfBudgetError
     from schedgap.solvers.certificates.make import Effort, check, prove, prove_bound
     from schedgap.solvers.certificates.tree import Unproven
-    from schedgap.solvers.certificates.vipr import says_bounds
+    from schedgap.solvers.certificates.vipr import says_bounds, unsaid
     from schedgap.solving import solve
 
     problem, given = read_instance(instance)
+    if rows and (why := unsaid(problem.id)):
+        name = name_of(instance, "instance")
+        raise InputError(f"{name}: certificates of {problem.id} are not written: {why}")
     ends = Deadline.after(time_limit)
     if isinstance(method, Result):
         result = _at_hand(problem, given, method)
@@ -194,8 +199,7 @@ def certify(
             given, method, time_limit=share, memory_limit=memory_limit, seed=seed, confirm=False, progress=progress
         )
     began = time.monotonic()
-    certificate: dict[str, Any] | None = None
-    verdict: Verdict | None = None
+    accepted: tuple[dict[str, Any], Verdict] | None = None
     reason = ""
     budget = Budget(ends, grace=_GRACE)
     try:
@@ -203,17 +207,17 @@ def certify(
             value = None
             if result.status is not Status.INFEASIBLE and (not rows or says_bounds(problem.id)):
                 try:
-                    certificate = prove_bound(given, problem.sense)
-                    verdict = check(given, certificate)
+                    bounded = prove_bound(given, problem.sense)
+                    accepted = bounded, check(given, bounded)
                 except Unproven as fault:
                     reason = str(fault)
             if result.status is Status.OPTIMAL and result.solution is not None:
                 value = exact_value(problem, given, result.solution)
             elif result.status is not Status.INFEASIBLE:
                 raise Unproven(f"the method ends with status {result.status.value}")
-            known = (given, value, result.solution, Effort(ends), certificate or {})
+            known = (given, value, result.solution, Effort(ends), accepted[0] if accepted else {})
             found = prove(*known, rows=rows, sense=problem.sense)
-            certificate, verdict = found, check(given, found)
+            accepted = found, check(given, found)
             reason = ""
             result = result.proven(Proof.CERTIFIED)
     except Unproven as fault:
@@ -221,6 +225,7 @@ def certify(
     except OutOfBudgetError:
         budget.end()
         reason = budget.reason
+    certificate, verdict = accepted or (None, None)
     return Certified(
         problem,
         given,

@@ -74,6 +74,10 @@ class ModelRefused(InputError):
     """An engine cannot solve this model truthfully (a continuous variable on CP-SAT, say)."""
 
 
+class ModelTooLarge(ModelRefused):
+    """A model is larger than its builder writes: only what is known without it is left."""
+
+
 class Disagreement(SchedgapError):
     """Two parts that must agree do not: engines, checker, or a heuristic better than a proven optimum.
 

@@ -12,7 +12,7 @@ from typing import Annotated, ClassVar, Literal, Self
 
 from pydantic import BeforeValidator, FailFast, Field, Strict, model_validator
 
-from schedgap.formulations.common.errors import ModelRefused
+from schedgap.formulations.common.errors import ModelTooLarge
 from schedgap.formulations.common.instance import (
     MOST_JOBS,
     MOST_SERVERS,
@@ -214,7 +214,7 @@ JobSet = tuple[int, ...]
 
 
 def misfits(here: Sequence[int], parts: Sequence[int], limit: int = LARGEST_SETS) -> list[JobSet]:
-    """The smallest sets of jobs that do not fit one GPU. Raises ModelRefused: they are more than `limit`."""
+    """The smallest sets of jobs that do not fit one GPU. Raises ModelTooLarge: they are more than `limit`."""
     sets: list[JobSet] = []
     order = sorted(here, key=lambda j: -parts[j])
     # by place in the order, what the jobs from there on hold: only what goes on to some such set is tried
@@ -232,7 +232,7 @@ def misfits(here: Sequence[int], parts: Sequence[int], limit: int = LARGEST_SETS
             elif total + rest[place] > MEMORY_CAPACITY:
                 fitting.append(((*chosen, j), total, place))
     if len(sets) + len(fitting) > limit:
-        raise ModelRefused(f"more than {limit} sets of jobs that do not fit a GPU")
+        raise ModelTooLarge(f"more than {limit} sets of jobs that do not fit a GPU")
     return sets
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import sys
 import tempfile
 from pathlib import Path
 
@@ -73,4 +74,8 @@ def _certified(arguments: argparse.Namespace) -> int:
             raise InputError(f"{error}; the certificate is in {kept}") from None
         if arguments.vipr is not None:
             made.write_vipr(arguments.vipr)
+    elif arguments.vipr is not None:
+        files = f"neither {arguments.out} nor {arguments.vipr}"
+        print(f"schedgap: note: {files} is written; without --vipr", file=sys.stderr, end=" ")
+        print("forms that VIPR cannot say are tried, too", file=sys.stderr)
     return 4 if made.certificate is None else 3 if made.infeasible else 0

@@ -394,6 +394,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         gap = abs(verdict.value - bound)
         ends = "optimal, if the schedule is feasible" if not gap else f"{float(gap):.9g} from the bound"
         print(f"the schedule's value is {verdict.value}: {ends}")
+    elif given.solution:
+        print(f'the schedule is not looked at: form "{certificate["form"]}" has no map from schedules to its variables')
     return 0
 
 

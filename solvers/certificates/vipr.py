@@ -429,6 +429,17 @@ def _heaviest(weights: Mapping[int, int], total: int) -> int:
     return best[total]
 
 
+def unsaid(problem: str) -> str:
+    """Why no certificate of a problem can be written; empty where those of some instance can."""
+    try:
+        forms = checker.rules_of(problem).FORMS
+    except Rejected as fault:
+        return str(fault)
+    if set(forms) - set(NO_ROWS):
+        return ""
+    return "; ".join(f'in form "{form}" they are {NO_ROWS[form]}' for form in forms)
+
+
 def says_bounds(problem: str) -> bool:
     """Whether certificates of a bound can be written, too."""
     try:

@@ -14,7 +14,7 @@ import pulp
 
 from schedgap.formulations.common.check import CheckReport
 from schedgap.formulations.common.declarative import DeclarativeModel
-from schedgap.formulations.common.errors import Disagreement, EngineMissing, InputError, ModelRefused
+from schedgap.formulations.common.errors import Disagreement, EngineMissing, InputError, ModelRefused, ModelTooLarge
 from schedgap.formulations.common.instance import Solution
 from schedgap.formulations.common.numbers import CHECK_TOLERANCE, RELATIVE_TOLERANCE, agrees, exact
 from schedgap.solvers.budget import too_large
@@ -341,6 +341,10 @@ def solve_declarative(
         return _unsolved(solver, version, Termination.TOO_LARGE, began, known, info)
     try:
         model = _built(build)
+    except ModelTooLarge as fault:
+        kept = _first_feasible(check, options.start, fallback)
+        info = {"reason": str(fault)}
+        return _unsolved(solver, version, Termination.TOO_LARGE, began, kept, info)
     except KeyboardInterrupt:
         return _unsolved(solver, version, Termination.INTERRUPTED, began, _first_feasible(check, options.start), {})
     built = time.monotonic()

@@ -267,5 +267,11 @@ def test_the_commands(command: Command, tmp_path: Path, accepts: Verdict) -> Non
     assert ran.status == 1 and "vipr: rejected: " in ran.out
     hadar = Path(__file__).parents[1] / "data" / "hadar-c03_preempt.json"
     ran = command("certify", hadar, "--out", where[1], "--vipr", where[2])
-    told = 'not certified: certificates of hadar in form "prices" are no linear argument for VIPR: a dynamic program'
-    assert ran.status == 4 and ran.out.startswith(told) and ran.out.count("\n") == 1
+    told = f'{hadar}: certificates of hadar are not written: in form "prices" they are no linear argument for VIPR: a'
+    assert ran.status == 2 and told in ran.err and ran.err.count("\n") == 1 and not ran.out
+    contended = ENTRIES["gpu-sharing/contended-1"].instance
+    (tmp_path / "i.json").write_text(json.dumps(contended.to_dict()))
+    fresh = [tmp_path / "fresh.cert", tmp_path / "fresh.vipr"]
+    ran = command("certify", where[0], "--out", fresh[0], "--vipr", fresh[1], "--method", "fifo")
+    assert ran.status == 4 and ran.out.startswith("not certified: ")
+    assert f"neither {fresh[0]} nor {fresh[1]} is written" in ran.err and not any(path.exists() for path in fresh)

@@ -16,6 +16,7 @@ from support.checks import ddl_cluster as check
 from support.ddl_cluster_random import placed_instance
 from support.work import PATIENCE
 
+import schedgap
 from schedgap.benchmarks.instances.ddl_cluster.workload import tiny
 from schedgap.formulations.common.errors import ModelRefused
 from schedgap.formulations.common.numbers import agrees
@@ -268,5 +269,12 @@ def test_more_sets_than_a_linear_model_is_worth_are_refused() -> None:
     for build in (events.build_events, job_shop.build_model):
         with pytest.raises(ModelRefused, match=f"more than {LARGEST_SETS} sets of jobs that do not fit a GPU"):
             build(instance)
+    for method in ("cbc", "highs"):  # the schedule of srsf-1 is kept, and meets the bound here
+        found = schedgap.solve(instance, method, confirm=False)
+        assert (found.status, found.termination) == (Status.OPTIMAL, Termination.TOO_LARGE), method
+        assert (
+            found.solution is not None
+            and found.info["reason"] == f"more than {LARGEST_SETS} sets of jobs that do not fit a GPU"
+        )
     grid = cp_model.Grid.of(instance, [job.placement for job in instance.jobs if job.placement], 100.0)
     assert "cumulative" in str(cp_model.GridModel(grid).model.proto)

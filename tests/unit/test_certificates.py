@@ -29,6 +29,7 @@ from schedgap.benchmarks.suites.plan import plan
 from schedgap.benchmarks.suites.runner import execute
 from schedgap.catalogue.registry import find_problem, parse_instance
 from schedgap.formulations.comm_contention.instance import CommContentionInstance
+from schedgap.solvers.budget import OutOfBudgetError
 from schedgap.solvers.certificates import checker, make
 from schedgap.solvers.certificates.linear import Model, Narrower, Rejected
 from schedgap.solvers.certificates.make import certificate_of, check, plain, prove, prove_bound
@@ -271,6 +272,33 @@ def test_the_checker_runs_alone(tmp_path: Path, made: dict[str, Any]) -> None:
     (tmp_path / "c").write_text(json.dumps(dict(found.certificate, claim=str(found.bound - 1))))
     run = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
     assert (run.returncode, run.stdout.startswith("rejected")) == (1, True)
+
+
+def test_the_checker_alone_says_where_it_does_not_look_at_the_schedule(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A form that has no map from schedules: whatever is given as one, nothing is said as if it had been judged."""
+    found = schedgap.certify(schedgap.generate("hadar", "tiny", seed=1))
+    (tmp_path / "i").write_text(json.dumps(found.instance.to_dict()))
+    (tmp_path / "s").write_text("[]")
+    found.write(tmp_path / "c")
+    for given in ("ic", "ics"):
+        assert checker.main([str(tmp_path / name) for name in given]) == 0
+    bare, whole = (part.splitlines() for part in capsys.readouterr().out.split("proven: ")[1:])
+    assert len(bare) == 1
+    assert whole[1:] == ['the schedule is not looked at: form "prices" has no map from schedules to its variables']
+
+
+def test_a_bound_whose_check_was_cut_off_is_no_proof(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It was told as a proof that there is no schedule, since nobody had said yet what it proves."""
+
+    def cut_off(*_: object) -> None:
+        raise OutOfBudgetError
+
+    monkeypatch.setattr(make, "check", cut_off)
+    found = schedgap.certify(schedgap.generate("g-vne", "tiny", seed=1))
+    assert found.certificate is None and not found.infeasible
+    assert found.to_text().startswith("not certified")
 
 
 def _knapsack() -> Model:

@@ -10,7 +10,7 @@ from itertools import combinations, product
 
 import pulp
 
-from schedgap.formulations.common.errors import ModelRefused
+from schedgap.formulations.common.errors import ModelTooLarge
 from schedgap.formulations.common.instance import Solution
 from schedgap.formulations.common.layout import Layout, RowFamily, Term, VariableFamily
 from schedgap.formulations.common.numbers import CHECK_TOLERANCE, exact
@@ -134,7 +134,7 @@ class Parts:
         pairs = sum(4 * a * b for counts in here.values() for a, b in combinations(counts, 2))
         for what, size in (("pairs of tasks on a GPU", pairs), ("pairs of all-reduces", len(self.messages) ** 2)):
             if size > LARGEST_PAIRS:
-                raise ModelRefused(f"events: {size} {what}, at most {LARGEST_PAIRS}: the form is for tiny instances")
+                raise ModelTooLarge(f"events: {size} {what}, at most {LARGEST_PAIRS}: the form is for tiny instances")
 
     def real(self, family: str, *key: str | int, high: float | None = None) -> pulp.LpVariable:
         """A continuous variable from 0 to `high`, the horizon where not given."""
