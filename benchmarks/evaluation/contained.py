@@ -101,7 +101,7 @@ class Bounds:
 
 
 @dataclass(eq=False)
-class Contained:
+class Contained(contextlib.AbstractContextManager["Contained"]):
     """The scheduler, callable as a heuristic; its process starts when it is first needed and anew after a failure.
 
     It is handed the instance and a seed and hands back a solution, as data through pipes; a token that every request
@@ -123,6 +123,7 @@ class Contained:
     _in: int = -1
     _folder: str = ""
     is_warm: bool = False
+    stuck: bool = False  # its first run, which does not count, took too long
     _entered: bool = False
 
     def method(self) -> Method:
@@ -245,8 +246,13 @@ class Contained:
             return
         self.is_warm = True
         instance = presets[0].generator(0, **presets[0].settings)
-        with contextlib.suppress(Failed):  # what it does wrong here it does again where it counts
-            self._try(instance, max(self.bounds.first, self.bounds.seconds))
+        patience = max(self.bounds.first, self.bounds.seconds)
+        try:
+            self._try(instance, patience)
+        except Failed as error:  # what it does wrong here it does again where it counts
+            self.stuck = error.kind == "time"
+            if self.stuck and self.bounds.heuristics_only:
+                raise Failed("time", f"no answer to a small instance within {patience:g} s") from None
 
     def _try(self, instance: Instance, patience: float) -> None:
         """Run it on an instance that does not count."""
@@ -357,9 +363,6 @@ class Contained:
             with contextlib.suppress(OSError):
                 os.close(descriptor)
         self._process, self._entered = None, False
-
-    def __enter__(self) -> Contained:
-        return self
 
     def __exit__(self, *_: object) -> None:
         self.close()

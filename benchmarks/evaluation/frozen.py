@@ -155,7 +155,7 @@ def stored(problem: Problem) -> list[Entry]:
     return sorted(small, key=lambda entry: (len(entry.instance.to_json(None)), entry.id))
 
 
-class FrozenJudge:
+class FrozenJudge(contextlib.AbstractContextManager["FrozenJudge"]):
     """Judges candidates one after another, each in a fork of one process that has imported what is ours.
 
     The fork closes itself off before it loads the candidate. Exact methods and bounds of ours are not for candidates.
@@ -210,9 +210,6 @@ class FrozenJudge:
         if self._nursery is not None:
             self._nursery.close()
 
-    def __enter__(self) -> FrozenJudge:
-        return self
-
     def __exit__(self, *_: object) -> None:
         self.close()
 
@@ -225,7 +222,11 @@ class FrozenJudge:
         attempts: list[Attempt] = []
         ended = 0
         for place, entry in enumerate(self.entries[:most]):
-            if ended >= GIVE_UP or (place >= FIRST and all(one.objective is None for one in attempts)):
+            if (
+                contained.stuck
+                or ended >= GIVE_UP
+                or (place >= FIRST and all(one.objective is None for one in attempts))
+            ):
                 message = "not tried after the failures before"
                 attempts.append(Attempt(failure="untried", message=message, entry=entry))
                 continue

@@ -11,6 +11,8 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
+import functools
+import gc
 import importlib
 import json
 import os
@@ -35,6 +37,7 @@ from schedgap.formulations.common.errors import InputError
 from schedgap.formulations.common.instance import Json
 from schedgap.formulations.common.parent import end_with_parent
 from schedgap.heuristics.common.run import HeuristicRun
+from schedgap.solvers import budget
 
 _REFUSED = (
     *("os.exec", "os.fork", "os.posix_spawn", "os.spawn", "os.system", "os.startfile", "os.kill", "pty."),
@@ -152,6 +155,8 @@ def fence(folder: str, readable: Sequence[str]) -> None:
                     raise PermissionError(f"a scheduler may not go to {arguments[0]}")
 
     _take_away()
+    for module in [name for name in sys.modules if name.startswith(_LIBRARY)]:  # it knows answers
+        del sys.modules[module]
     sys.addaudithook(hook)
 
 
@@ -180,8 +185,9 @@ def _open_folders() -> list[str]:
     return [path for path in found if os.path.isdir(path)]
 
 
+@functools.cache  # a process forked from a nursery has it behind it: looking through all modules copies their pages
 def _take_away() -> None:
-    """Functions that no hook sees, wherever a module has them, and modules that know answers."""
+    """Functions that no hook sees, wherever a module has them; what is imported later finds them nowhere."""
 
     def refused(*_: object, **__: object) -> None:
         raise PermissionError("a scheduler may not do this")
@@ -191,9 +197,7 @@ def _take_away() -> None:
             importlib.import_module(known)
     there = [(sys.modules.get(module), name) for module, names in _UNSEEN.items() for name in names]
     unseen = {id(getattr(module, name)) for module, name in there if hasattr(module, name)}
-    for module_name, module in list(sys.modules.items()):
-        if module_name.startswith(_LIBRARY):
-            del sys.modules[module_name]
+    for module in list(sys.modules.values()):
         for name, value in list(getattr(module, "__dict__", {}).items()):
             if id(value) in unseen and isinstance(value, type):
                 delattr(module, name)  # who looks for a class does without where there is none
@@ -206,7 +210,9 @@ def _warm_up(problem: Problem) -> None:
     presets = workload_of(problem).presets
     for method in problem.heuristics() if presets else ():
         with contextlib.suppress(Exception):  # whoever calls one that fails hears why
-            method.call(presets[0].generator(0, **presets[0].settings), seed=0)
+            run.load(problem, method)  # with what `schedgap.solve` imports beside it
+            instance = presets[0].generator(0, **presets[0].settings)
+            problem.check(instance, getattr(method.call(instance, seed=0), "solution", None) or {})
 
 
 def _keep_answers(problem: Problem) -> None:
@@ -224,6 +230,7 @@ def _keep_answers(problem: Problem) -> None:
 
     run.load, run._run = refusing(run.load), refusing(run._run)
     type(problem).certified_bound = lambda *_: None  # type: ignore[method-assign]
+    budget.memory_budget = lambda *_: None  # its process has a limit, so no thread has to look in each call
 
 
 class _Served:
@@ -255,6 +262,8 @@ def main(argv: list[str]) -> None:
         _warm_up(find_problem(argv[3]))
     if argv[1] == "nursery":
         parent = os.getpid()
+        _take_away()
+        gc.freeze()  # what is here already is looked through, and so copied, in no candidate's process
         pipes = nursery.serve(socket.socket(fileno=int(argv[2])))
     else:
         pipes = [int(pipe) for pipe in argv[1:3]]

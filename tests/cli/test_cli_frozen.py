@@ -78,6 +78,17 @@ def test_a_slow_one_is_given_up(judge: FrozenJudge, monkeypatch: pytest.MonkeyPa
     assert [one.failure for one in found.attempts] == ["time"] * 3 + ["untried"] * (FEW - 3)
 
 
+def test_one_that_does_not_end_on_a_small_instance_is_not_tried_on_others(
+    judge: FrozenJudge, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its process would only begin again; so the run that does not count is the last one."""
+    bounds = Bounds(seconds=0.3, first=0.3, memory=1 << 30, heuristics_only=True)
+    monkeypatch.setattr(judge, "bounds", bounds)
+    found = judge.judge(f"{FILE}:endless")
+    assert [one.failure for one in found.attempts] == ["time"] + ["untried"] * (FEW - 1)
+    assert found.attempts[0].message == "no answer to a small instance within 0.3 s" and found.score == 0
+
+
 def test_a_candidate_sees_no_file_beside_its_own(judge: FrozenJudge, tmp_path: Path) -> None:
     (tmp_path / "answers.txt").write_text("12")
     code = "from pathlib import Path\n\ndef looks(instance, *, seed):\n"

@@ -3,12 +3,15 @@
 ``python -m schedgap.benchmarks.studies.speed.candidates PROBLEM [--times N]`` prints p50 and p95 of the judge of an
 evaluator, with its warm process and its cascade (three instances, then all), and of a command for one candidate of each
 kind: every shipped heuristic, the better of two, and what fails in each way. The judge's first is told apart.
+Seconds by the clock, and those of processors in the judge and all of its processes; then each kind once. Linux only.
 """
 
 from __future__ import annotations
 
 import argparse
+import functools
 import os
+import resource
 import subprocess
 import sys
 import tempfile
@@ -45,14 +48,28 @@ def bodies(problem: str) -> dict[str, str]:
     return {**{name: call.format(name) for name in names}, "two": two.format(names[:2], key), **FAILS}
 
 
-def seconds(files: list[Path], judge: Callable[[str], object]) -> list[float]:
-    """Of each candidate."""
+def seconds(
+    files: list[Path], judge: Callable[[str], object], processor: Callable[[], float]
+) -> list[tuple[float, float]]:
+    """Of each candidate, by the clock and of processors."""
     taken = []
     for file in files:
-        began = time.perf_counter()
+        began, used = time.perf_counter(), processor()
         judge(f"{file}:scheduler")
-        taken.append(time.perf_counter() - began)
+        taken.append((time.perf_counter() - began, processor() - used))
     return taken
+
+
+def of_the_nursery(process: int) -> float:
+    """Processor seconds of this process, of the one that forks candidates, and of those of them that have ended."""
+    told = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
+    return time.process_time() + sum(map(int, told[11:15])) / os.sysconf("SC_CLK_TCK")
+
+
+def of_the_commands() -> float:
+    """Processor seconds of programs that this process has started and that have ended."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
 
 
 def main() -> None:
@@ -76,21 +93,29 @@ def main() -> None:
             except InputError:  # no program
                 return
 
-        first, *_ = seconds(files[:1], cascade)
-        warm = seconds(files, cascade)
+        assert judge._nursery is not None
+        guests = functools.partial(of_the_nursery, judge._nursery._process.pid)
+        (first, _), *_ = seconds(files[:1], cascade, guests)
+        warm = seconds(files, cascade, guests)
         cold = seconds(
-            files[: len(kinds)], lambda one: subprocess.run([*command, one], capture_output=True, check=False)
+            files[: len(kinds)],
+            lambda one: subprocess.run([*command, one], capture_output=True, check=False),
+            of_the_commands,
         )
     rows = []
     for label, taken in (("the evaluator, warm", warm), ("a command for each", cold)):
         failing = [one for number, one in enumerate(taken) if kinds[number % len(kinds)][0] in FAILS]
         working = [one for number, one in enumerate(taken) if kinds[number % len(kinds)][0] not in FAILS]
         for kind, part in (("all", taken), ("schedule", working), ("fail", failing)):
-            figures = [*np.percentile(part, [50, 95]), max(part)] if part else []
-            rows.append([label, kind, str(len(part)), *(f"{figure:.2f}" for figure in figures)])
+            figures = [*np.percentile(part, [50, 95], axis=0), np.max(part, axis=0)] if part else []
+            told = [f"{figure[column]:.2f}" for column in (0, 1) for figure in figures]
+            rows.append([label, kind, str(len(part)), *told])
     load = f"load {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores"
     print(f"{given.problem}, {len(judge.entries)} instances, {len(kinds)} kinds; the first took {first:.2f} s; {load}")
-    print(table(["judged by", "candidates", "over", "p50", "p95", "worst"], rows))
+    named = [f"{name}{unit}" for unit in ("", " (processor)") for name in ("p50", "p95", "worst")]
+    print(table(["judged by", "candidates", "over", *named], rows))
+    for name, both in zip(bodies(given.problem), warm, strict=False):
+        print(f"{name}: {both[0]:.2f} s, of processors {both[1]:.2f}")
 
 
 if __name__ == "__main__":
