@@ -188,12 +188,14 @@ Devices = tuple[int, str | None]
 def told_nodes(path: str | Path) -> Iterator[tuple[str, str, dict[str, str], Devices]]:
     """(place, name, what is said, GPUs) of every node of ``scontrol show nodes``.
 
-    Raises InputError: there is none, one without a list of its GPUs,
-    or the text was cut, as its begin or end tells.
+    Raises InputError: there is none, one without a list of its GPUs, or a text that was cut, by its begin or end.
     """
     with opened(path) as file:
-        text = file.read().replace("\r\n", "\n")
-    nodes = list(NODE.finditer(text))
+        yield from _told_nodes(path, file.read())
+
+
+def _told_nodes(path: str | Path, text: str) -> Iterator[tuple[str, str, dict[str, str], Devices]]:
+    nodes = list(NODE.finditer(text := text.replace("\r\n", "\n")))
     if not nodes or text[: nodes[0].start()].strip():
         raise InputError(f"{path}: line 1: begins with no NodeName=, as scontrol show nodes writes it")
     for found in nodes:
@@ -218,7 +220,7 @@ def slurm_nodes(path: str | Path) -> Iterator[tuple[str, int, str | None]]:
     with opened(path) as file:
         text = file.read()
     if text.lstrip().startswith("NodeName="):
-        for _, name, _, devices in told_nodes(path):
+        for _, name, _, devices in _told_nodes(path, text):
             yield name, *devices
         return
     lines = [[cell.strip() for cell in line.split("|")] for line in text.splitlines()]

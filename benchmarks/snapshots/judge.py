@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from pathlib import Path
@@ -22,6 +22,9 @@ from schedgap.formulations.common.instance import Json, Solution
 from schedgap.formulations.gang_placement.instance import WHOLE as WHOLE
 from schedgap.formulations.gang_placement.instance import Gang, GangPlacementInstance, Selector
 from schedgap.formulations.gang_placement.scale import components, decode, score
+from schedgap.heuristics.gang_placement.cluster import prefix
+from schedgap.heuristics.gang_placement.rules import best_fit, fgd
+from schedgap.heuristics.gang_placement.stream import streams
 from schedgap.solvers.budget import Budget, OutOfBudgetError
 from schedgap.solvers.certificates.make import Effort, prove
 from schedgap.solvers.certificates.tree import Unproven
@@ -32,6 +35,7 @@ from schedgap.solvers.result import Deadline, Proof, Result, SolveOptions, Statu
 NOTHING: Solution = {"placement": {}}
 """The decision that places no gang."""
 LEVEL = "required level"
+TOGETHER = "together: its GPUs alone would fit, not with all else"
 
 MOST_LOST = 100
 """Lost gangs that the text tells one by one; the JSON object has all."""
@@ -49,6 +53,7 @@ class Lost:
     # what keeps it out where it cannot: the one thing without which it could be placed, or what is short
     reasons: tuple[str, ...] = ()
     # the cheapest moves and preemptions that admit it, as a solution has them; None where none is known
+    # Of a gang that could be placed alone, beside all that the best decision places
     moves: Json = None
     price: Fraction | None = None  # of these, proven to be least where `moves_proven`
     moves_proven: bool = False
@@ -78,17 +83,27 @@ class Lost:
         if self.fits:
             return f"{head}: fits, the best decision places it"
         told = "; ".join(self.reasons) or ("undecided in the time" if self.alone is None else "others are worth more")
+        return f"{head}: {told}{self._admission()}"
+
+    def _admission(self) -> str:
+        """What would admit it, as far as that is known."""
+        where = " beside what the best decision places" if self.alone else ""
         if self.moves is not None:
-            proven = "the least, as one engine proves" if self.moves_proven else "not proven to be the least"
-            done = [f"{name} to {seat['node']}" for name, seat in self.moves["moved"].items()]
-            told += f"; admitted by moving {', '.join(done)}" if done else "; admitted"
-            told += f" by ending {', '.join(self.moves['preempted'])}" if self.moves["preempted"] else ""
-            told += f", price {number(float(self.price or 0))} ({proven})"
-        elif self.moves_proven:
-            certified = f"certified by {self.file}" if self.file else "certified"
-            shown = "as one engine proves" if self.proof is None else certified
-            told += f"; no moves and preemptions admit it, {shown}"
-        return f"{head}: {told}"
+            return self._moved(where)
+        if not self.moves_proven:
+            return ""
+        certified = f"certified by {self.file}" if self.file else "certified"
+        shown = "as one engine proves" if self.proof is None else certified
+        return f"; no moves and preemptions admit it{where}, {shown}"
+
+    def _moved(self, where: str) -> str:
+        """The moves and preemptions that do, with their price."""
+        done = [f"{name} to {seat['node']}" for name, seat in self.moves["moved"].items()]
+        told = f"; admitted{where}"
+        told += f" by moving {', '.join(done)}" if done else ""
+        told += f" by ending {', '.join(self.moves['preempted'])}" if self.moves["preempted"] else ""
+        proven = "the least, as one engine proves" if self.moves_proven else "not proven to be the least"
+        return f"{told}, price {number(float(self.price or 0))} ({proven})"
 
 
 @dataclass(frozen=True)
@@ -100,7 +115,7 @@ class Judgement:
     report: CheckReport
     best: Result  # the best decision that was found, with its bound and proof
     best_values: Mapping[str, Fraction]
-    bound_values: Mapping[str, Fraction]
+    bound_values: Mapping[str, Fraction] | None  # None where none was ready in the time
     lost: tuple[Lost, ...]  # gangs that the scheduler did not place
     unread: Mapping[str, int]  # what the snapshot says beyond what was understood, counted
     seconds: float
@@ -130,8 +145,10 @@ class Judgement:
     def ratio(self) -> tuple[float | None, str]:
         """Of the first component that differs, at least 1, and what it is to: "optimum" or "bound"."""
         optimal = self.best.status is Status.OPTIMAL
-        values = self.values.values(), (self.best_values if optimal else self.bound_values).values()
-        mine, other = (score(self.instance, list(vector)) for vector in values)
+        best = self.best_values if optimal else self.bound_values
+        if best is None:
+            return None, "bound"
+        mine, other = (score(self.instance, list(vector.values())) for vector in (self.values, best))
         return ratio_of(self.instance, mine, other), "optimum" if optimal else "bound"
 
     def to_dict(self) -> dict[str, Json]:
@@ -153,7 +170,7 @@ class Judgement:
                 "status": self.best.status.value,
                 "proof": self.proof,
                 "components": {name: float(value) for name, value in self.best_values.items()},
-                "bound": {name: float(value) for name, value in self.bound_values.items()},
+                "bound": self.bound_values and {name: float(value) for name, value in self.bound_values.items()},
                 "placed": sorted((self.best.solution or NOTHING)["placement"]),
                 "solution": self.best.solution,
             },
@@ -180,8 +197,8 @@ class Judgement:
         state = "optimal" if self.best.status is Status.OPTIMAL else "best found"
         found: list[tuple[str, ...]] = [("", "scheduler", state, "bound")]
         for name, value in self.values.items():
-            cells = (value, self.best_values[name], self.bound_values[name])
-            found.append((name, *(number(float(cell)) for cell in cells)))
+            bound = "unknown" if self.bound_values is None else number(float(self.bound_values[name]))
+            found.append((name, *(number(float(cell)) for cell in (value, self.best_values[name])), bound))
         best = len((self.best.solution or NOTHING)["placement"])
         return [*found, ("gangs placed", str(len(self.report.details["placed"])), str(best))]
 
@@ -195,7 +212,7 @@ class Judgement:
             fit = sum(lost.fits for lost in self.lost[MOST_LOST:])
             lines += [f"  and {len(self.lost) - MOST_LOST} more, of which the best decision places {fit}"]
         if self.unread:
-            lines += ["", "not read or left out:", *(f"  {count} {what}" for what, count in self.unread.items())]
+            lines += ["", "not read or left out:", *(f"  {what}: {count}" for what, count in self.unread.items())]
         return lines
 
     @property
@@ -204,12 +221,15 @@ class Judgement:
         if not self.report.feasible:
             return f"the decision breaks {len(self.report.violations)} rules of the problem; it has no ratio"
         if self.deciding is None:
-            known = "is optimal" if self.best.status is Status.OPTIMAL else "is as good as the best that was found"
-            return f"the decision {known}"
+            optimal = self.best.status is Status.OPTIMAL
+            return f"the decision is {'optimal' if optimal else 'as good as the best that was found'}"
         name, mine, best, _ = self.deciding
         value, to = self.ratio
         shown = "infinite" if value is None or value == float("inf") else significant(value)
-        return f"{name}: {number(float(mine))} where {number(float(best))} is possible; ratio to the {to}: {shown}"
+        distance = f"ratio to the {to}: {shown}"
+        if to == "bound" and self.bound_values is None:
+            distance = "the time was over before a bound was known"
+        return f"{name}: {number(float(mine))} where {number(float(best))} is possible; {distance}"
 
 
 def judge(
@@ -220,7 +240,7 @@ def judge(
     objectives: Sequence[str] | None = None,
     gang_label: str | None = None,
     names: bool = False,
-    time_limit: float = 20.0,
+    time_limit: float = 40.0,
     seed: int = 0,
     out: str | Path | None = None,
 ) -> Judgement:
@@ -235,7 +255,8 @@ def judge(
     objectives : weight, topology, fragmentation, moves, in lexicographic order; the instance's own where not given
     gang_label : a label or annotation of pods that names their gang, beside those that are known
     names : keep the names of nodes, pods and gangs; otherwise they are numbers, so that the result can be shared
-    time_limit : seconds for the best decision, and again for why gangs are lost
+    time_limit : seconds for all after reading: half at most for the best decision, half of what is
+        left for each other engine that confirms it, the rest for why gangs are lost
     seed : of all randomness
     out : folder for ``judge.html``, ``judge.json``, ``instance.json``, ``decision.json``, ``best.json``, certificates
 
@@ -278,12 +299,15 @@ class _Judge:
     def run(self) -> Judgement:
         """Check the decision, find the best, ask why of each gang that was lost."""
         began = time.monotonic()
+        self.deadline = Deadline.after(self.time_limit)
         report = self.problem.check(self.instance, self.snapshot.decision)
         best = self._best(report)
         assert best.solution is not None  # to place nothing is always feasible
         values = self.problem.check(self.instance, best.solution).details["components"]
-        top = decode(self.instance, int(best.objective if best.bound is None else best.bound))  # type: ignore[arg-type]
-        bound = {entry.name: value for entry, value in zip(components(self.instance), top, strict=True)}
+        bound = None
+        if best.bound is not None:
+            top = decode(self.instance, int(best.bound))
+            bound = {entry.name: value for entry, value in zip(components(self.instance), top, strict=True)}
         found = {name: Fraction(text) for name, text in values.items()}
         lost = tuple(self._lost(best.solution))
         seconds = time.monotonic() - began
@@ -291,21 +315,32 @@ class _Judge:
             self.instance, self.snapshot.decision, report, best, found, bound, lost, self.snapshot.unread, seconds
         )
 
-    def _options(self, seconds: float) -> SolveOptions:
-        return SolveOptions(deadline=Deadline.after(seconds), seed=self.seed)
+    def _options(self, part: float = 1.0) -> SolveOptions:
+        """With so much of the time that is left."""
+        deadline = self.deadline.capped(part * (self.deadline.remaining() or 0.0))
+        return SolveOptions(deadline=deadline, seed=self.seed)
 
     def _best(self, report: CheckReport) -> Result:
-        """The best decision, from the scheduler's on; an optimum that two engines agree on is told so."""
-        start = self.snapshot.decision if report.feasible else None
-        options = replace(self._options(self.time_limit), start=start)
-        best = run_method(self.problem, self.instance, "staged", options)
+        """The best decision; an optimum that two engines agree on is told so.
+
+        The search starts from the scheduler's decision, or from what the compiled rules make of many
+        single pods at once: a bound alone may take all the time there.
+        """
+        starts = [self.snapshot.decision if report.feasible else NOTHING]
+        if streams(self.instance):
+            starts += [rule(self.instance).solution or NOTHING for rule in (best_fit, fgd)]
+        values = [self.problem.check(self.instance, start).value for start in starts]
+        value, start = max(zip(values, starts, strict=True), key=lambda pair: pair[0])
+        best = run_method(self.problem, self.instance, "staged", replace(self._options(0.5), start=start))
+        if best.objective is None:  # it was ended before it had looked at its start
+            best = replace(best, solution=start, objective=value, status=Status.FEASIBLE)
         return best if best.status is not Status.OPTIMAL or not self._confirmed(best) else best.proven(Proof.AGREED)
 
     def _confirmed(self, best: Result) -> bool:
         """Whether the others of two makes prove it, without bound and heuristics."""
 
         def agrees(engine: EngineName) -> bool:
-            options = replace(self._options(self.time_limit), stages=frozenset({"programs"}))
+            options = replace(self._options(0.5), stages=frozenset({"programs"}))
             found = solve_staged(self.instance, options, engine=engine)
             return found.status is Status.OPTIMAL and found.objective == best.objective
 
@@ -313,110 +348,131 @@ class _Judge:
         return all(agrees(engine) for engine in makes if engine != best.engine)
 
     def _lost(self, best: Solution) -> list[Lost]:
-        """Each with its reasons; certificates in the time that is left."""
-        deadline = Deadline.after(self.time_limit)
+        """Reasons of all first, then what admits them, then certificates."""
         placed = {name for name, pods in self.snapshot.decision["placement"].items() if pods}
-        found = []
-        for gang in self.instance.gangs:
-            if gang.id in placed:
-                continue
+        gangs = [gang for gang in self.instance.gangs if gang.id not in placed]
+        seats = best["placement"]
+        kept = [_first(gang, len(seats[gang.id])) for gang in self.instance.gangs if gang.id in seats]
+        lost = []
+        for gang in gangs:
             gpus = Fraction(sum(group.gpu * group.count for group in gang.pods), WHOLE)
-            fits = gang.id in best["placement"]
-            facts: dict[str, Any] = {"alone": True} if fits else self._why(gang, deadline)
-            found.append(Lost(gang.id, gang.size, gpus, fits, **facts))
-        for at, lost in enumerate(found):
-            proof = self._certified(lost, deadline)
-            if proof is not None:
-                number = [gang.id for gang in self.instance.gangs].index(lost.gang)
-                found[at] = replace(lost, proof=proof, file=f"lost-{number}.cert")
-        return found
+            facts: dict[str, Any] = {"alone": True} if gang.id in seats else self._why(gang)
+            lost.append(Lost(gang.id, gang.size, gpus, gang.id in seats, **facts))
+        admitted = [self._with_moves(one, gang, kept) for one, gang in zip(lost, gangs, strict=True)]
+        return [self._with_proof(one) for one in admitted]
 
-    def _certified(self, lost: Lost, deadline: Deadline) -> tuple[GangPlacementInstance, Mapping[str, Json]] | None:
+    def _with_moves(self, lost: Lost, gang: Gang, kept: list[Gang]) -> Lost:
+        if lost.fits or lost.alone is None:
+            return lost
+        mine = [_first(gang, gang.fewest)]
+        return replace(lost, **self._admit(kept + mine if lost.alone else mine))
+
+    def _with_proof(self, lost: Lost) -> Lost:
+        proof = self._certified(lost)
+        if proof is None:
+            return lost
+        number = [gang.id for gang in self.instance.gangs].index(lost.gang)
+        return replace(lost, proof=proof, file=f"lost-{number}.cert")
+
+    def _certified(self, lost: Lost) -> tuple[GangPlacementInstance, Mapping[str, Json]] | None:
         """That no moves and preemptions admit the gang, where that is so."""
-        if lost.alone is not False or lost.moves is not None or not lost.moves_proven or deadline.passed:
+        if lost.alone is not False or lost.moves is not None or not lost.moves_proven or self.deadline.passed:
             return None
         (gang,) = (one for one in self.instance.gangs if one.id == lost.gang)
-        made = self._with(gang, ["weight", "moves"])
+        made = self._with([gang], ["weight", "moves"])
         value = self.problem.check(made, NOTHING).objective
-        budget = Budget(deadline)
+        budget = Budget(self.deadline)
         try:
             with budget:
-                return made, prove(made, value, NOTHING, Effort(deadline))
+                return made, prove(made, value, NOTHING, Effort(self.deadline))
         except (Unproven, OutOfBudgetError):
             budget.end()
             return None
 
-    def _why(self, gang: Gang, deadline: Deadline) -> dict[str, Any]:
-        """What keeps a gang out that is not placed even alone, and what would admit it."""
-        alone = self._placeable(gang, deadline)
-        if alone is not False:
-            return {"alone": alone}
-        reasons = list(self._relaxed(gang, deadline)) or [self._short(gang, deadline)]
-        return {"alone": False, "reasons": tuple(reasons), **self._admit(gang, deadline)}
+    def _why(self, gang: Gang) -> dict[str, Any]:
+        """What keeps a gang out that is not placed even alone."""
+        gang = _first(gang, gang.fewest)
+        alone = self._placeable(gang)
+        reasons = [] if alone is not False else self._relaxed(gang) or [self._short(gang)]
+        return {"alone": alone, "reasons": tuple(reasons)}
 
-    def _relaxed(self, gang: Gang, deadline: Deadline) -> Iterator[str]:
+    def _relaxed(self, gang: Gang) -> list[str]:
         """What it would fit without, one thing at a time; of levels the narrowest in which it would fit."""
         plain = tuple(group.model_copy(update={"selector": Selector()}) for group in gang.pods)
         without: dict[str, dict[str, Any]] = {"selector": {"pods": plain}, "quota": {"queue": None}}
+        reasons = []
         for what, changes in {LEVEL: {"required": None}, **without}.items():
             changed = gang.model_copy(update=changes)
-            if changed != gang and self._placeable(changed, deadline):
-                yield self._wider(gang, what, deadline)
+            if changed != gang and self._placeable(changed):
+                reasons.append(self._wider(gang, what))
+        return reasons
 
-    def _wider(self, gang: Gang, what: str, deadline: Deadline) -> str:
+    def _wider(self, gang: Gang, what: str) -> str:
         """Where a gang would fit without a condition; of a level in which wider one, the narrowest."""
         depth = self.instance.depth(gang.required) if what == LEVEL else 1
         for level in self.instance.levels[: depth - 1][::-1]:
-            fits = self._placeable(gang.model_copy(update={"required": level}), deadline)
+            fits = self._placeable(gang.model_copy(update={"required": level}))
             if fits:
                 return f"would fit in one {level}, but not in one {gang.required}"
             if fits is None:
                 return f"would fit without its {LEVEL}, in one {level} undecided in the time"
         return f"would fit without its {what}"
 
-    def _with(self, gang: Gang, objectives: Sequence[str]) -> GangPlacementInstance:
+    def _with(self, gangs: Sequence[Gang], objectives: Sequence[str]) -> GangPlacementInstance:
         data = self.instance.to_dict()
-        kept = {"objectives": list(objectives), "gangs": [gang.model_dump(mode="json", exclude_none=True)]}
+        kept = {
+            "objectives": list(objectives),
+            "gangs": [gang.model_dump(mode="json", exclude_none=True) for gang in gangs],
+        }
         return GangPlacementInstance.parse({**data, **kept}, "snapshot")
 
-    def _placeable(self, gang: Gang, deadline: Deadline) -> bool | None:
+    def _placeable(self, gang: Gang) -> bool | None:
         """Whether the gang could be placed if nothing else waited; None where the time is over."""
-        left = deadline.remaining()
-        if not left:
+        if self.deadline.passed:
             return None
-        result = run_method(self.problem, self._with(gang, ["weight"]), "staged", self._options(left))
+        result = run_method(self.problem, self._with([gang], ["weight"]), "staged", self._options())
         if result.solution is not None and result.solution["placement"]:
             return True
         return False if result.status is Status.OPTIMAL else None
 
-    def _short(self, gang: Gang, deadline: Deadline) -> str:
-        """Whether GPUs are too few, or in pieces, or would fit alone."""
+    def _short(self, gang: Gang) -> str:
+        """Whether GPUs are too few, or in pieces, or would fit alone, as far as that is shown."""
         wanted = sum(group.gpu * group.count for group in gang.pods)
-        free = sum(map(sum, (node.gpus for node in self.instance.nodes)))
-        sums = f"{free / WHOLE:g} GPUs are free, {wanted / WHOLE:g} are wanted"
-        if free < wanted and gang.fewest == gang.size:
+        selectors = [group.selector for group in gang.pods]
+        nodes = [node for node in self.instance.nodes if any(selector.takes(node) for selector in selectors)]
+        free = sum(sum(node.gpus) for node in nodes)
+        where = " where it may go" if len(nodes) < len(self.instance.nodes) else ""
+        sums = f"{free / WHOLE:g} GPUs are free{where}, {wanted / WHOLE:g} are wanted"
+        if free < wanted:
             return f"capacity: {sums}"
-        alone = {"request": {}, "selector": Selector()}
-        pods = tuple(group.model_copy(update=alone) for group in gang.pods)
-        changes = {"pods": pods, "required": None, "queue": None, "per_node": None}
-        fits = self._placeable(gang.model_copy(update=changes), deadline)
-        if fits:
-            return "together: its GPUs alone would fit, not with all else"
-        return f"fragmentation: {sums}, in no such pieces" + (", undecided in the time" if fits is None else "")
+        pods = tuple(group.model_copy(update={"request": {}}) for group in gang.pods)
+        fits = self._placeable(
+            gang.model_copy(update={"pods": pods, "required": None, "queue": None, "per_node": None})
+        )
+        if fits is None:
+            return f"{sums}; what keeps it out is undecided in the time"
+        return f"fragmentation: {sums}, in no such pieces" if not fits else TOGETHER
 
-    def _admit(self, gang: Gang, deadline: Deadline) -> dict[str, Json]:
-        """The cheapest moves and preemptions that admit the gang."""
-        left = deadline.remaining()
-        if not left or not any(pod.movable for pod in self.instance.running):
-            return {"moves_proven": not any(pod.movable for pod in self.instance.running)}
-        made = self._with(gang, ["weight", "moves"])
-        result = run_method(self.problem, made, "staged", self._options(left))
+    def _admit(self, gangs: Sequence[Gang]) -> dict[str, Any]:
+        """The cheapest moves and preemptions with which all of the gangs are placed."""
+        if not any(pod.movable for pod in self.instance.running):
+            return {"moves_proven": len(gangs) == 1}
+        if self.deadline.passed:
+            return {}
+        made = self._with(gangs, ["weight", "moves"])
+        result = run_method(self.problem, made, "staged", self._options())
         proven = result.status is Status.OPTIMAL
-        if result.solution is None or not result.solution["placement"]:
+        if result.solution is None or len(result.solution["placement"]) < len(gangs):
             return {"moves_proven": proven}
         price = Fraction(self.problem.check(made, result.solution).details["components"]["moves"])
         moves = {name: result.solution.get(name, default) for name, default in (("preempted", []), ("moved", {}))}
         return {"moves": moves, "price": price, "moves_proven": proven}
+
+
+def _first(gang: Gang, number: int) -> Gang:
+    """The gang with its first pods alone."""
+    pods = tuple(gang.pods[k].model_copy(update={"count": count}) for k, count in prefix(gang, number))
+    return gang.model_copy(update={"pods": pods, "least": None})
 
 
 def _many(count: float, what: str) -> str:

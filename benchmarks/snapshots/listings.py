@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from schedgap.benchmarks.importers.rows import host_names, opened, shortened
-from schedgap.benchmarks.importers.slurm import gpus_of, plain_cell, told_nodes
+from schedgap.benchmarks.importers.slurm import gpus_of, gres, plain_cell, told_nodes
 from schedgap.benchmarks.snapshots.kubernetes import quantity
 from schedgap.formulations.common.errors import InputError
 from schedgap.formulations.common.instance import MOST_GPUS, Json, Solution, read_json
@@ -133,7 +133,8 @@ class Draft:
 def slurm(data: Json, source: str, nodes: Path) -> Draft:
     """Jobs of ``squeue --json`` on the nodes of ``scontrol show nodes``.
 
-    A job is a gang of a pod a node. Jobs are of one priority: Slurm's number is an order, kept as the arrival.
+    A job is a gang of a pod a node, or a task where its GPUs are by task. All have one priority: Slurm's is
+    an order, kept as arrival.
     """
     draft = Draft(source)
     places = _slurm_nodes(draft, nodes)
@@ -143,20 +144,29 @@ def slurm(data: Json, source: str, nodes: Path) -> Draft:
     with_memory = any("mem=" in str(job.get("tres_alloc_str")) for job in jobs)
     read = [_Job(draft, job, f"{source}: jobs[{j}]", with_memory) for j, job in enumerate(jobs)]
     draft.distinct((job.name, f"{source}: jobs[{j}].job_id") for j, job in enumerate(read))
-    for job in read:
-        if job.state == "RUNNING":
-            for n in job.hosts:  # a pod a node
-                name = job.name if job.count == 1 else f"{job.name} on {draft.nodes[n]['id']}"
-                draft.run(name, n, job.devices, job.request)
+    together: dict[str, list[_Job]] = defaultdict(list)
     for job in sorted(read, key=lambda job: -job.priority):
-        if job.state in ("PENDING", "CONFIGURING"):
-            selector = draft.selector([n for n in job.allowed if n in places])
-            selector |= {"models": [job.model]} if job.model else {}
-            pods = {"count": job.count, "gpu": WHOLE * job.devices, "request": job.request, "selector": selector}
-            draft.wait(job.name, [pods], [(0, n) for n in job.hosts], per_node=1 if job.count > 1 else None)
-        elif job.state != "RUNNING":
-            draft.unread[f"jobs that are {job.state}"] += 1
+        if job.state == "RUNNING":
+            for n, devices in zip(job.hosts, job.devices_of_hosts(), strict=True):  # a pod a node
+                name = job.name if job.count == 1 else f"{job.name} on {draft.nodes[n]['id']}"
+                draft.run(name, n, devices, job.request)
+        elif job.out:
+            draft.unread[job.out] += 1
+        else:
+            together[job.whole_job].append(job)
+    for name, parts in together.items():
+        _slurm_gang(draft, name, parts, places)
     return draft
+
+
+def _slurm_gang(draft: Draft, name: str, parts: Sequence[_Job], places: set[int]) -> None:
+    """A gang of the parts of a job, and of each task of an array."""
+    pods = [job.group(places) for job in parts]
+    seats = [(k, n) for k, job in enumerate(parts) for n in job.hosts]
+    per_node = parts[0].per_node if len(parts) == 1 else None
+    draft.unread["parts of heterogeneous jobs that may share a node"] += len(parts) > 1
+    for task in parts[0].waiting_tasks():
+        draft.wait(name + task, pods, seats, per_node=per_node)
 
 
 def _slurm_nodes(draft: Draft, path: Path) -> set[int]:
@@ -178,10 +188,12 @@ def _slurm_nodes(draft: Draft, path: Path) -> set[int]:
 
 
 MIB = {"K": Fraction(1, 1024), "": Fraction(1), "M": Fraction(1), "G": Fraction(1024), "T": Fraction(1024**2)}
+WAITS_FOR_ROOM = ("", "None", "Resources", "Priority", "ReqNodeNotAvail", "NodeDown")
+"""Reasons of Slurm for a pending job that another decision could place."""
 
 
 class _Job:
-    """One job of ``squeue --json``, with what each of its nodes gives it."""
+    """One job of ``squeue --json``, with what each of its pods has."""
 
     def __init__(self, draft: Draft, job: Mapping[str, Any], place: str, with_memory: bool) -> None:
         self.draft, self.job, self.place = draft, job, place
@@ -190,13 +202,19 @@ class _Job:
             raise InputError(f"{place}.job_state: is missing")
         self.live = self.state in ("RUNNING", "PENDING", "CONFIGURING")
         self.hosts = self.named("nodes") if self.live and self.state != "PENDING" else ()
-        self.count = len(self.hosts) or max(1, self.whole("node_count"))
         self.name = self.cell("job_id")
+        self.whole_job = self.name if self.cell("het_job_id") in ("", "0") else self.cell("het_job_id")
+        by_task = self.state == "PENDING" and "gpu" in self.cell("tres_per_task")
+        self.count = self._count(by_task)
+        self.per_node = None if by_task or self.count == 1 else 1
+        draft.unread["jobs with GPUs by task, whose number of nodes is not read"] += by_task
         self.model = self._gpus("tres_req_str")[1]
         self.priority = 0 if self.state == "RUNNING" else self.whole("priority")
-        self.devices = self._devices()
+        total, _ = self._gpus(self.tres)
+        self.devices, self.spare = divmod(total, self.count)  # of each pod, and what is left over
         self.request = self._request(with_memory)
         self.allowed = self._allowed()
+        self.out = self._left_out()
 
     def cell(self, key: str) -> str:
         return plain_cell(self.job.get(key))
@@ -208,6 +226,55 @@ class _Job:
         if not re.fullmatch(r"[0-9]{1,12}", self.cell(key)):
             raise InputError(f"{self.place}.{key}: must be a whole number, got {self.job.get(key)!r}")
         return int(self.cell(key))
+
+    def _count(self, by_task: bool) -> int:
+        """Pods: hosts that it has, tasks, or the fewest nodes."""
+        counted = re.search(r"(?:^|,)node=([0-9]{1,7})(?:,|$)", self.cell("tres_req_str"))
+        fewest = int(counted[1]) if counted else self.whole("node_count")
+        return len(self.hosts) or max(1, self.whole("tasks") if by_task else fewest)
+
+    def _left_out(self) -> str:
+        """Why nothing is decided about a job that does not run, if so."""
+        reason = self.cell("state_reason")
+        if self.state not in ("PENDING", "CONFIGURING"):
+            return f"jobs that are {self.state}"
+        if self.state == "PENDING" and reason not in WAITS_FOR_ROOM:
+            return f"jobs that may not start yet ({reason[:40]})"
+        return "jobs whose GPUs are not as many on each node" if self.spare else ""
+
+    def devices_of_hosts(self) -> Sequence[int]:
+        """GPUs on each of its nodes."""
+        if not self.spare:
+            return [self.devices] * self.count
+        detail = self.job.get("gres_detail")
+        try:
+            devices = [gres(str(entry))[0] for entry in (detail if isinstance(detail, list) else [])]
+        except ValueError as fault:
+            raise InputError(f"{self.place}.gres_detail: {fault}") from None
+        total = self.devices * self.count + self.spare
+        if len(devices) != self.count or sum(devices) != total:
+            what = f"{total} GPUs on {self.count} nodes, and gres_detail does not tell how many on each"
+            raise InputError(f"{self.place}.{self.tres}: {what}")
+        return devices
+
+    def waiting_tasks(self) -> Iterable[str]:
+        """Ends of the names of the tasks of a waiting array: ``_0``, ``_1``."""
+        tasks, limited, _ = self.cell("array_task_string").partition("%")
+        endings: list[str] = []
+        for part in tasks.split(",") if tasks and self.state == "PENDING" else ():
+            ends = re.fullmatch(r"([0-9]{1,7})(?:-([0-9]{1,7})(?::([1-9][0-9]{0,6}))?)?", part)
+            self.draft.unread["job arrays whose tasks are not all listed"] += ends is None
+            if ends is not None:
+                first, step = int(ends[1]), int(ends[3] or 1)
+                endings += [f"_{k}" for k in range(first, int(ends[2] or first) + 1, step)]
+        self.draft.unread["job arrays of which fewer tasks may run at a time"] += bool(limited)
+        return endings or [""]
+
+    def group(self, places: set[int]) -> dict[str, Json]:
+        """Its pods, on those of some nodes that take them."""
+        selector = self.draft.selector([n for n in self.allowed if n in places])
+        selector |= {"models": [self.model]} if self.model else {}
+        return {"count": self.count, "gpu": WHOLE * self.devices, "request": self.request, "selector": selector}
 
     def named(self, key: str) -> tuple[int, ...]:
         """Positions of nodes."""
@@ -232,13 +299,6 @@ class _Job:
         except ValueError as fault:
             raise InputError(f"{self.place}.{key}: {fault}") from None
 
-    def _devices(self) -> int:
-        """GPUs of each node."""
-        total, _ = self._gpus(self.tres)
-        if total % self.count:
-            raise InputError(f"{self.place}.{self.tres}: {total} GPUs on {self.count} nodes are not as many on each")
-        return total // self.count
-
     def _request(self, with_memory: bool) -> dict[str, int]:
         """Other resources of each node."""
         found = {"cpu": WHOLE * -(-self.whole("cpus") // self.count)}
@@ -260,7 +320,7 @@ class _Job:
         if len(required) >= self.count:
             found = [n for n in found if n in required]
         self.draft.unread["jobs that are required on nodes and ask for more"] += 0 < len(required) < self.count
-        for key in ("features", "dependency", "licenses"):
+        for key in ("features", "licenses"):
             self.draft.unread[f"jobs that ask for {key}"] += bool(self.cell(key))
         return tuple(n for n in found if n not in excluded)
 
@@ -333,7 +393,7 @@ def _ray_group(draft: Draft, group: Mapping[str, Any], place: str) -> None:
                 raise InputError(f"{place}.bundles[{b}].node_id: there is no node {node[:60]!r} that is alive")
             seats.append((list(found).index(key), draft.index[node]))
     strategy = str(group.get("strategy") or "").upper()
-    draft.unread["placement groups whose strategy is not told: PACK"] += not strategy
+    draft.unread["placement groups whose strategy is not told, taken as PACK"] += not strategy
     draft.unread["placement groups that wish to be spread"] += strategy == "SPREAD"
     draft.wait(
         str(group.get("placement_group_id")),

@@ -46,11 +46,14 @@ def write_judgement(found: Judgement, folder: Path) -> None:
 
 
 def remove_former(told: Path) -> None:
-    """Certificates that a run before names, and their instances."""
+    """Certificates that a run before names, with their files."""
     text = told.read_text(encoding="utf-8", errors="replace") if told.is_file() else ""
-    for name in re.findall(r'"certificate": "(lost-[0-9]+)\.cert"', text):
-        for ending in ("json", "cert"):
-            told.with_name(f"{name}.{ending}").unlink(missing_ok=True)
+    names = re.findall(r'"certificate": "(lost-[0-9]+)\.cert"', text)
+    for file in (
+        *(f"{name}.{end}" for name in names for end in ("json", "cert")),
+        *(["nothing.json"] if names else []),
+    ):
+        told.with_name(file).unlink(missing_ok=True)
 
 
 def judgement_page(found: Judgement) -> str:

@@ -118,7 +118,7 @@ def add_judge(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--gang-label", metavar="LABEL", help="a label or annotation of pods that names their gang")
     parser.add_argument("--names", action="store_true", help="keep the names of nodes, pods and gangs")
-    add_time_limit(parser, "seconds for the best decision, and again for why gangs are lost (default 20)")
+    add_time_limit(parser, "seconds for all of it, half at most for the best decision (default 40)")
     add_seed(parser)
     parser.add_argument(
         "--out", type=Path, metavar="DIR", help="folder for judge.html, judge.json, instance, decisions"

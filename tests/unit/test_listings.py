@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 import schedgap
+from schedgap.benchmarks.importers import rows, slurm
 from schedgap.benchmarks.snapshots.reading import read_snapshot
 from schedgap.cli.main import main
 from schedgap.formulations.common.errors import InputError
@@ -110,6 +111,93 @@ def test_what_a_person_wrote_about_a_node_does_not_count(end: str, tmp_path: Pat
         read_snapshot(snapshot, nodes=nodes)
 
 
+FIELD = Path(__file__).parents[1] / "data" / "field"
+LIVE = (str(FIELD / "squeue-22.05.json"), str(FIELD / "scontrol-nodes-live.txt"))
+"""A real Slurm 22.05.8 while jobs ran and waited; tests/data/field/README.md says how it was made."""
+
+
+def test_what_runs_on_a_real_slurm_is_what_its_nodes_say() -> None:
+    """Also of a job that has four GPUs on one node and one on the other."""
+    read = read_snapshot(LIVE[0], nodes=LIVE[1], names=True)
+    taken = {
+        line.split("gres/gpu=")[1].split(",")[0] for line in Path(LIVE[1]).read_text().split() if "AllocTRES" in line
+    }
+    assert taken == {"5", "7", "4"}  # n1 and n2 have five each
+    assert [8000 - sum(node.gpus) for node in read.instance.nodes] == [5000, 5000, 7000, 4000]
+    runs = {pod.id: sum(pod.devices.values()) for pod in read.instance.running}
+    assert (runs["19 on n3"], runs["19 on n4"], runs["4 on n1"], runs["5"]) == (4000, 1000, 3000, 0)
+    cpus = [32000 - node.free["cpu"] for node in read.instance.nodes]
+    assert cpus == [9000, 1000, 6000, 3000]  # n4 has 2000: a job's share of a node is rounded up
+
+
+def test_nodes_are_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """So that they may come from a pipe."""
+    reads: list[object] = []
+
+    def counted(path: str | Path) -> Any:
+        reads.append(path)
+        return rows.opened(path)
+
+    monkeypatch.setattr("schedgap.benchmarks.importers.slurm.opened", counted)
+    assert list(slurm.slurm_nodes(LIVE[1])) == [(f"n{n}", 8, "v100" if n < 3 else "a100") for n in range(1, 5)]
+    assert reads == [LIVE[1]]
+
+
+def test_what_waits_on_a_real_slurm() -> None:
+    read = read_snapshot(LIVE[0], nodes=LIVE[1], names=True)
+    gangs = {gang.id: gang for gang in read.instance.gangs}
+    assert not {"13", "14", "21"} & set(gangs)  # of another job, held, later
+    assert [name for name in gangs if name.startswith("12")] == ["12_0", "12_1", "12_2", "12_3"]
+    assert (gangs["16"].size, gangs["16"].pods[0].gpu, gangs["16"].per_node) == (2, 4000, 1)  # 2 to 3 nodes
+    assert (gangs["18"].size, gangs["18"].pods[0].gpu, gangs["18"].per_node) == (12, 1000, None)  # GPUs by task
+    assert [group.gpu for group in gangs["24"].pods] == [1000, 8000] and "25" not in gangs  # heterogeneous
+    assert gangs["15"].pods[0].request["memory"] == 63000
+    assert read.unread == {
+        "nodes that take no new jobs (down, drained, reserved)": 1,
+        "jobs with GPUs by task, whose number of nodes is not read": 1,
+        "jobs that may not start yet (Dependency)": 1,
+        "jobs that may not start yet (BeginTime)": 1,
+        "jobs that may not start yet (JobHeldUser)": 1,
+        "parts of heterogeneous jobs that may share a node": 1,
+    }
+
+
+def test_a_real_slurm_is_judged() -> None:
+    """Job 22 fits on n1 now; Slurm's backfill kept it waiting, since it would end after a larger one should begin."""
+    found = schedgap.judge(*LIVE, names=True)
+    assert found.deciding == ("weight", 0, 2, True) and found.best.status == "optimal"
+    told = {lost.gang: lost.line() for lost in found.lost}
+    assert [name for name, line in told.items() if "the best decision places it" in line] == ["22"]
+    assert "fragmentation: 8 GPUs are free where it may go, 7 are wanted, in no such pieces" in told["12_3"]
+    assert "capacity: 8 GPUs are free where it may go, 9 are wanted" in told["20"]
+    assert "would fit without its selector" in told["15"]  # on the node that is drained
+
+
+@pytest.mark.parametrize(
+    ("listed", "names", "counted"),
+    [
+        ("3,5-9:2%4", ["3_3", "3_5", "3_7", "3_9"], {"job arrays of which fewer tasks may run at a time": 1}),
+        ("1,2,...", ["3_1", "3_2"], {"job arrays whose tasks are not all listed": 1}),
+        ("", ["3"], {}),
+    ],
+)
+def test_each_waiting_task_of_an_array_is_a_job(
+    listed: str, names: list[str], counted: dict[str, int], tmp_path: Path
+) -> None:
+    data = {"jobs": [{**job(3, "PENDING", 4), "array_task_string": listed}]}
+    snapshot, nodes = written(tmp_path, data, slurm_nodes())
+    read = read_snapshot(snapshot, nodes=nodes, names=True)
+    assert [gang.id for gang in read.instance.gangs] == names and read.unread == counted
+
+
+def test_a_waiting_job_whose_gpus_do_not_divide_is_left_out_and_counted(tmp_path: Path) -> None:
+    data = {"jobs": [job(3, "PENDING", 9, nodes=2), job(4, "PENDING", 1)]}
+    snapshot, nodes = written(tmp_path, data, slurm_nodes())
+    read = read_snapshot(snapshot, nodes=nodes, names=True)
+    assert [gang.id for gang in read.instance.gangs] == ["4"]
+    assert read.unread == {"jobs whose GPUs are not as many on each node": 1}
+
+
 def ray_nodes() -> Any:
     sizes = {"aa": 4, "bb": 4, "cc": 8, "dd": 8}
     alive = [
@@ -167,7 +255,7 @@ def test_a_table_of_placement_groups_tells_strategies(tmp_path: Path) -> None:
 def test_ray_groups_whose_strategy_is_not_told_are_counted(tmp_path: Path) -> None:
     groups = [{key: value for key, value in group.items() if key != "strategy"} for group in ray_groups()]
     read = read_snapshot(written(tmp_path, groups, ray_nodes())[0], nodes=tmp_path / "nodes")
-    assert read.unread["placement groups whose strategy is not told: PACK"] == 4
+    assert read.unread["placement groups whose strategy is not told, taken as PACK"] == 4
     assert {gang.required for gang in read.instance.gangs} == {None}
 
 
@@ -229,7 +317,12 @@ BAD: list[tuple[Any, Any, str, str]] = [
     (changed(squeue(), "jobs", 2, "cpus", value="many"), slurm_nodes(), "json", "jobs[2].cpus: must be a whole number"),
     (changed(squeue(), "jobs", 0, "nodes", value="n9"), slurm_nodes(), "json", "jobs[0].nodes: there is no node 'n9'"),
     (changed(squeue(), "jobs", 0, "nodes", value="n[2-"), slurm_nodes(), "json", "jobs[0].nodes"),
-    (changed(squeue(), "jobs", 2, "tres_req_str", value="gres/gpu=3"), slurm_nodes(), "json", "3 GPUs on 2 nodes"),
+    (
+        changed(squeue(), "jobs", 0, value=job(1, "RUNNING", 3, nodes=2, where="n[1-2]")),
+        slurm_nodes(),
+        "json",
+        "jobs[0].tres_alloc_str: 3 GPUs on 2 nodes, and gres_detail does not tell how many on each",
+    ),
     (changed(squeue(), "jobs", 6, "job_state", value=""), slurm_nodes(), "json", "jobs[6].job_state: is missing"),
     (ray_groups(), {}, "json", "must be a list of objects, as ray list"),
     (changed(ray_groups(), 0, "bundles", value=None), ray_nodes(), "json", "[0].bundles: must be a list"),

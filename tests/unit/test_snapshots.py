@@ -15,14 +15,16 @@ import pytest
 from support.kubectl import Data, cluster, node, pod, running
 
 import schedgap
+from schedgap.benchmarks.snapshots.judge import _Judge
 from schedgap.benchmarks.snapshots.kubernetes import Kubernetes, quantity
 from schedgap.benchmarks.snapshots.reading import read_snapshot
 from schedgap.catalogue.run import run_method
 from schedgap.cli.main import main
 from schedgap.formulations.common.errors import InputError
+from schedgap.formulations.gang_placement.instance import Gang
 from schedgap.solvers.certificates import checker
 from schedgap.solvers.certificates.tree import Unproven
-from schedgap.solvers.result import SolveOptions
+from schedgap.solvers.result import Deadline, SolveOptions, Status, clock
 
 
 def written(tmp_path: Path, data: Any) -> Path:
@@ -155,7 +157,7 @@ def test_a_certificate_has_the_number_of_its_gang(tmp_path: Path) -> None:
         path.write_text("of a person")
     del data["gangs"][-1]
     schedgap.judge(written(tmp_path, data), out=out)
-    assert sorted(out.glob("lost-*")) == own
+    assert sorted(out.glob("lost-*")) == own and not (out / "nothing.json").exists()
 
 
 def test_without_time_for_it_an_engine_alone_proves_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -206,6 +208,113 @@ def test_what_is_short_is_what_is_short(pods: dict[str, Any], reason: str, tmp_p
     there = [{"id": f"n{n}", "gpus": [1000, 1000], "free": {"cpu": 2000 * (n == 0)}} for n in range(2)]
     data = {"problem": "gang-placement", "nodes": there, "gangs": [{"id": "g", "pods": [pods]}]}
     assert schedgap.judge(written(tmp_path, data)).lost[0].reasons[0].startswith(reason)
+
+
+def test_no_cause_is_named_that_was_not_shown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Fragmentation was said even where the time was over before that was decided."""
+
+    def undecided(judge: _Judge, gang: Gang) -> bool | None:
+        return None if gang.required is None else placeable(judge, gang)
+
+    placeable = _Judge._placeable
+    monkeypatch.setattr(_Judge, "_placeable", undecided)
+    gang = {"id": "g", "required": "node", "pods": [{"count": 1, "gpu": 3000}]}
+    there = [{"id": f"n{n}", "gpus": [1000, 1000]} for n in range(2)]
+    data = {"problem": "gang-placement", "nodes": there, "gangs": [gang]}
+    (told,) = schedgap.judge(written(tmp_path, data)).lost[0].reasons
+    assert told == "4 GPUs are free, 3 are wanted; what keeps it out is undecided in the time"
+
+
+def test_only_gpus_where_the_gang_may_go_count_as_free(tmp_path: Path) -> None:
+    there: list[Data] = [{"id": "n0", "gpus": [1000] * 4, "gpu_model": "T4"}, {"id": "n1", "gpus": [1000] * 4}]
+    pods = [{"count": 1, "gpu": 5000, "selector": {"models": ["T4"]}}]
+    data = {"problem": "gang-placement", "nodes": there, "gangs": [{"id": "g", "pods": pods}]}
+    (told,) = schedgap.judge(written(tmp_path, data)).lost[0].reasons
+    assert told == "capacity: 4 GPUs are free where it may go, 5 are wanted"
+
+
+def test_moves_admit_a_gang_beside_what_the_best_decision_places(tmp_path: Path) -> None:
+    """n0 has three free devices and n1 one: of the gangs of two one fits, and one more where a pod moves to n1."""
+    there = [{"id": "n0", "gpus": [1000, 1000, 1000, 0]}, {"id": "n1", "gpus": [1000, 0]}]
+    runs = [{"id": "r", "node": "n0", "devices": {"3": 1000}, "movable": True, "move_price": 2}]
+    gangs = [
+        {"id": f"g{g}", "weight": 3 - g, "required": "node", "pods": [{"count": 2, "gpu": 1000}]} for g in range(3)
+    ]
+    data = {"problem": "gang-placement", "nodes": there, "running": runs, "gangs": gangs}
+    best, first, second = schedgap.judge(written(tmp_path, data), names=True).lost
+    assert best.fits and best.moves is None
+    assert (first.alone, first.price, first.moves_proven) == (True, 2, True)
+    expected = (
+        "others are worth more; admitted beside what the best decision places by moving r to n1, price 2 (the least,"
+    )
+    assert expected in first.line()
+    assert second.line() == first.line().replace("g1", "g2")  # each alone beside the best, not both
+    runs[0]["movable"] = False
+    assert schedgap.judge(written(tmp_path, data), names=True).lost[1].line().endswith(": others are worth more")
+    runs[0] |= {"movable": True, "selector": {"models": ["none"]}}
+    told = schedgap.judge(written(tmp_path, data), names=True).lost[1].line()
+    assert "no moves and preemptions admit it beside what the best decision places, as one engine proves" in told
+
+
+def test_a_gang_is_admitted_with_its_fewest_pods(tmp_path: Path) -> None:
+    """To end one pod is enough; the price was that of all pods that could come."""
+    runs = [{"id": f"r{n}", "node": "n", "devices": {str(n): 1000}, "movable": True, "price": 10} for n in range(3)]
+    gang = {"id": "g", "least": 1, "pods": [{"count": 3, "gpu": 1000}]}
+    data = {"problem": "gang-placement", "nodes": [{"id": "n", "gpus": [0] * 3}], "running": runs, "gangs": [gang]}
+    (lost,) = schedgap.judge(written(tmp_path, data)).lost
+    assert (lost.price, lost.reasons) == (10, ("capacity: 0 GPUs are free, 1 are wanted",))
+
+
+def test_without_a_bound_none_is_shown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What was found was shown as the bound."""
+
+    def run(problem: Any, instance: Any, method: str, options: SolveOptions) -> Any:
+        return replace(run_method(problem, instance, method, options), bound=None, status=Status.FEASIBLE)
+
+    monkeypatch.setattr("schedgap.benchmarks.snapshots.judge.run_method", run)
+    data = schedgap.generate("gang-placement", "small-first").to_dict()
+    data["reference_decision"] = {"placement": {"g0": [{"group": 0, "node": "n0", "devices": [0, 1, 2, 3]}]}}
+    found = schedgap.judge(written(tmp_path, data))
+    told: Any = found.to_dict()
+    assert told["best"]["bound"] is None and told["ratio"] is None
+    assert found.verdict == "weight: 4 where 24 is possible; the time was over before a bound was known"
+    assert [row[-1] for row in found.table() if row[0] == "weight"] == ["unknown"]
+
+
+def test_many_single_pods_are_placed_as_well_as_the_compiled_rules_do(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """On openb's 8,152 pods the bound took all the time, no rule had run, and to place nothing was called best."""
+
+    def run(problem: Any, instance: Any, method: str, options: SolveOptions) -> Any:  # no time for anything
+        return run_method(problem, instance, method, replace(options, stages=frozenset(), deadline=Deadline(clock())))
+
+    monkeypatch.setattr("schedgap.benchmarks.snapshots.judge.run_method", run)
+    monkeypatch.setattr("schedgap.heuristics.gang_placement.stream.WORTH", 1)
+    parts = (400, 600, 400, 600, 1000, 300, 700)
+    gangs = [
+        {"id": f"g{g}", "weight": part / 1000, "pods": [{"count": 1, "gpu": part}]} for g, part in enumerate(parts)
+    ]
+    data = {"problem": "gang-placement", "nodes": [{"id": f"n{n}", "gpus": [1000]} for n in range(3)], "gangs": gangs}
+    found = schedgap.judge(written(tmp_path, data))
+    rules = [schedgap.solve(found.instance, method=rule).objective for rule in ("fgd", "best-fit")]
+    assert found.best.objective == max(filter(None, rules)) > 0
+
+
+def test_the_time_limit_is_that_of_the_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No deadline of any part is later than that of the call; each part but the last leaves some."""
+    moments: list[tuple[float, float]] = []
+
+    def run(problem: Any, instance: Any, method: str, options: SolveOptions) -> Any:
+        moments.append((options.deadline.moment or float("inf"), clock()))
+        return run_method(problem, instance, method, options)
+
+    monkeypatch.setattr("schedgap.benchmarks.snapshots.judge.run_method", run)
+    began = clock()
+    schedgap.judge(written(tmp_path, cluster()), time_limit=1000)
+    first, *others = (moment for moment, _ in moments)
+    assert len(others) > 2 and first <= moments[0][1] + 500
+    assert all(began < moment <= moments[0][1] + 1000 for moment in others)
 
 
 def test_every_condition_that_is_not_read_is_counted(tmp_path: Path) -> None:
@@ -422,7 +531,7 @@ def _with(data: Data, *path: Any, value: Any) -> Data:
             },
             'reference_decision: placement: g0: the instance has no node "gone"',
         ),
-        ({"problem": "gang-placement", "nodes": []}, "nodes: must have at least 1"),
+        ({"problem": "gang-placement", "nodes": [], "gangs": []}, "nodes: must have at least 1"),
         ({"problem": "hadar"}, "problem"),
     ],
 )
