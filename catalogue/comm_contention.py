@@ -19,7 +19,7 @@ class CommContention(FamilyProblem[CommContentionInstance]):
     """Transfers that slow each other down on one link, mean flow time."""
 
     id = "comm-contention"
-    title = "transfers that slow each other down on one link, mean flow time"
+    title = "transfers that slow each other on one link, mean flow time"
     source = "paper 001 (AdaDUAL)"
     sense = MINIMISE
     objective_name = "mean flow time"

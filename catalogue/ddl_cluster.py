@@ -29,7 +29,7 @@ class DdlCluster(FamilyProblem[DdlClusterInstance]):
     """Training jobs of forward, backward and all-reduce tasks whose all-reduces share the servers' links."""
 
     id = "ddl-cluster"
-    title = "training jobs of forward, backward and all-reduce tasks whose all-reduces share the servers' links"
+    title = "jobs whose all-reduces share the servers' links, mean JCT"
     source = "paper 001 (LWF-kappa, Ada-SRSF)"
     sense = MINIMISE
     objective_name = "mean JCT"

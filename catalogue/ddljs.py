@@ -27,7 +27,7 @@ class Ddljs(FamilyProblem[DdljsInstance]):
     """Rings of workers over a horizon, sum of utilities of accumulated work."""
 
     id = "ddljs"
-    title = "rings of workers over a horizon, sum of utilities of accumulated work"
+    title = "rings of workers over slots, sum of utilities of their work"
     source = "paper 004 (GADGET)"
     sense = MAXIMISE
     objective_name = "total utility"

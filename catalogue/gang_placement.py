@@ -39,7 +39,7 @@ class GangPlacement(ProblemOf[GangPlacementInstance]):
     """Which waiting gangs go where, in one scheduling decision."""
 
     id = "gang-placement"
-    title = "which waiting gangs go where, in one decision of a live cluster"
+    title = "which waiting gangs go where in one decision of a cluster"
     source = "Kueue, KAI-Scheduler, Volcano, kube-scheduler, Ray"
     sense = MAXIMISE
     objective_name = "score"

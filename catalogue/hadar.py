@@ -30,7 +30,7 @@ class Hadar(FamilyProblem[HadarInstance]):
     """Heterogeneous gangs that pause and move between slots, sum of utilities."""
 
     id = "hadar"
-    title = "heterogeneous gangs that pause and move between slots, sum of utilities"
+    title = "gangs of mixed GPU types that pause and move, sum of utilities"
     source = "paper 002 (Hadar, HadarE)"
     sense = MAXIMISE
     objective_name = "total utility"

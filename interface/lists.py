@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import textwrap
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -41,28 +40,16 @@ def listing(subject: str | None = None) -> str:
 
 
 def _screen() -> list[str]:
-    """Two lines a problem, and how to see more."""
-    lines = []
+    """A line a problem, and how to see more."""
+    lines = [f"{'problem':<16}{'paper':<6}{'methods':>7}{'claims':>7}  what is asked"]
     for one in all_problems().values():
-        workload, width = workload_of(one), 1 + max(map(len, all_problems()))
-        indent = " " * width
-        parts = {
-            "method": one.methods,
-            "model": one.forms,
-            "preset": workload.presets,
-            "format": workload.importers,
-            "claim": one.guarantees(),
-        }
-        lines += textwrap.wrap(f"{one.id:<{width}}{one.title}", WIDTH, subsequent_indent=indent)
-        counts = ", ".join(f"{len(found)} {name}{'s' * (len(found) > 1)}" for name, found in parts.items() if found)
-        lines += textwrap.wrap(f"{one.source}: {counts}", WIDTH, initial_indent=indent, subsequent_indent=indent)
-    lines += ["", *_pairs(_MORE.items(), "")]
-    return lines
+        paper = one.source.removeprefix("paper ").split()[0] if one.source.startswith("paper ") else "-"
+        lines.append(f"{one.id:<16}{paper:<6}{len(one.methods):>7}{len(one.guarantees()):>7}  {one.title}")
+    return [*lines, "", *_pairs(_MORE.items(), "")]
 
 
-WIDTH = 100
 _MORE = {
-    "schedgap list PROBLEM": "its methods, models, presets, formats and claims, every option explained",
+    "schedgap list PROBLEM": "its papers, methods, models, presets, formats, claims; every option explained",
     "schedgap list formats": "logs and traces that import and audit read",
     "schedgap list claims": "what the papers promise, in one line each (schedgap verify CLAIM)",
     "schedgap list suites": "what bench runs; schedgap list experiments: what reproduce runs",

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import re
 import subprocess
 import sys
 import tomllib
 from fractions import Fraction
+from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -203,3 +206,47 @@ def test_the_online_policy_of_the_docs(
         for part in (capsys.readouterr().out, text.split("```\n")[2])
     )
     assert len(shown) > 15 and printed[: len(shown)] == shown
+
+
+def test_everything_public_is_on_the_page_of_the_api() -> None:
+    """By its own entry, or as a member that an entry of its module names."""
+    import schedgap
+
+    text = (ROOT / "docs" / "reference" / "api.md").read_text(encoding="utf-8")
+    entries = dict(re.findall(r"^::: ([\w.]+)\n((?: +.*\n)+)", text, re.MULTILINE))
+    members = {f"{home}.{one}" for home, options in entries.items() for one in re.findall(r"\w+", options)}
+    absent = [name for name in schedgap.__all__ if f"{schedgap._HOME[name]}.{name}" not in members | entries.keys()]
+    assert not absent
+    for entry in entries:  # and each entry is there
+        home, _, name = entry.rpartition(".")
+        assert find_spec(entry) is not None if home == "schedgap" else hasattr(import_module(home), name), entry
+
+
+def _anchors(page: Path) -> set[str]:
+    """Where links into a page may lead: its headings as the site names them, ids, and the entries of the API."""
+    text = page.read_text(encoding="utf-8")
+    if page.suffix == ".ipynb":
+        text = "\n\n".join(
+            "".join(one["source"]) for one in json.loads(text)["cells"] if one["cell_type"] == "markdown"
+        )
+    text = re.sub(r"^(```|~~~).*?^\1", "", text, flags=re.MULTILINE | re.DOTALL)
+    words = [re.sub(r"[`*]|\[([^]]*)\]\([^)]*\)", r"\1", head) for head in re.findall(r"^#+ (.*)$", text, re.MULTILINE)]
+    slugs = [re.sub(r"[-\s]+", "-", re.sub(r"[^\w\s-]", "", word).strip().lower()) for word in words]
+    return {*slugs, *re.findall(r'(?:id="|\{ ?#)([\w-]+)', text), *re.findall(r"^::: ([\w.]+)", text, re.MULTILINE)}
+
+
+def test_every_link_between_pages_leads_to_a_file_and_to_a_heading_of_it() -> None:
+    pages = [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *(ROOT / "docs").rglob("*.ipynb")]
+    dead, tried = [], 0
+    for page in pages:
+        text = re.sub(r"^(```|~~~).*?^\1", "", page.read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL)
+        for link in re.findall(r"\]\(([^)\s]+)\)", text):
+            path, _, anchor = link.partition("#")
+            if "://" in path or link.startswith("mailto:"):
+                continue
+            target = page.parent / path if path else page
+            tried += bool(anchor)
+            pictured = target.suffix in (".md", ".ipynb")
+            if not target.exists() or (anchor and pictured and anchor not in _anchors(target)):
+                dead.append(f"{page.relative_to(ROOT)}: {link}")
+    assert tried > 50 and not dead, dead

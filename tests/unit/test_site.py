@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import threading
 from collections.abc import Iterator
-from functools import partial
+from functools import cache, partial
+from html import unescape
 from html.parser import HTMLParser
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -108,6 +110,11 @@ class _Links(HTMLParser):
         self.found |= {value for key, value in attributes if key in ("href", "src") and value}
 
 
+@cache
+def _ids(page: Path) -> frozenset[str]:
+    return frozenset(unescape(one) for one in re.findall(r'\b(?:id|name)="([^"]*)"', page.read_text(encoding="utf-8")))
+
+
 def test_no_link_is_broken_and_none_shows_the_name_of_a_source() -> None:
     broken, sources = [], []
     for page in sorted(SITE.rglob("*.html")):
@@ -118,10 +125,12 @@ def test_no_link_is_broken_and_none_shows_the_name_of_a_source() -> None:
         links.feed(text)
         for link in links.found:
             parts = urlsplit(link)
-            if parts.scheme or parts.netloc or not parts.path:
+            if parts.scheme or parts.netloc or not (parts.path or parts.fragment):
                 continue
-            target = page.parent / unquote(parts.path)
-            if not (target.is_file() or (target / "index.html").is_file()):
+            target = page.parent / unquote(parts.path) if parts.path else page
+            if not (target.is_file() or (target / "index.html").is_file()) or (
+                target.suffix == ".html" and parts.fragment and unquote(parts.fragment) not in _ids(target)
+            ):
                 broken.append(f"{page.relative_to(SITE)}: {link}")
         if ".md</a>" in text:
             sources.append(str(page.relative_to(SITE)))
