@@ -41,15 +41,18 @@ def listing(subject: str | None = None) -> str:
 
 def _screen() -> list[str]:
     """A line a problem, and how to see more."""
-    lines = [f"{'problem':<16}{'paper':<6}{'methods':>7}{'claims':>7}  what is asked"]
+    heads = ("problem", "paper", "methods", "claims", "what is asked")
+    rows: list[tuple[str, ...]] = [heads]
     for one in all_problems().values():
-        paper = one.source.removeprefix("paper ").split()[0] if one.source.startswith("paper ") else "-"
-        lines.append(f"{one.id:<16}{paper:<6}{len(one.methods):>7}{len(one.guarantees()):>7}  {one.title}")
+        word, number, *_ = one.source.split()
+        counts = map(str, (len(one.methods), len(one.guarantees())))
+        rows.append((one.id, number if word == "paper" else "-", *counts, one.title))
+    lines = [f"{row[0]:<16}{row[1]:<6}{row[2]:>7}{row[3]:>7}  {row[4]}" for row in rows]
     return [*lines, "", *_pairs(_MORE.items(), "")]
 
 
 _MORE = {
-    "schedgap list PROBLEM": "its papers, methods, models, presets, formats, claims; every option explained",
+    "schedgap list PROBLEM": "all of one: methods, models, presets, formats, claims",
     "schedgap list formats": "logs and traces that import and audit read",
     "schedgap list claims": "what the papers promise, in one line each (schedgap verify CLAIM)",
     "schedgap list suites": "what bench runs; schedgap list experiments: what reproduce runs",

@@ -118,6 +118,7 @@ class Side:
     bound: float | None = None  # certified, in the unit of the objective
     minimises: bool = True  # the objective is better the smaller it is
     jobs: tuple[str, ...] = ()  # ids, in the order of the rows' times
+    slowdown: float | None = None  # of two jobs that share a GPU; None where none do
 
     @property
     def recorded(self) -> Row | None:
@@ -127,9 +128,24 @@ class Side:
     @property
     def best(self) -> Row | None:
         """The best schedule that is feasible, the record included."""
-        found = [row for row in self.rows if row.objective is not None and row.status != "outside the model"]
+        return self._best(self.rows)
+
+    @property
+    def sharing(self) -> str:
+        """What happens to two jobs on a GPU."""
+        if self.slowdown is None:
+            return "none"
+        return "free" if self.slowdown == 1 else f"each {self.slowdown:g} times slower"
+
+    @property
+    def best_scheduler(self) -> Row | None:
+        """The best schedule that is feasible, but for the record."""
+        return self._best([row for row in self.rows if row.name != RECORDED])
+
+    def _best(self, rows: Sequence[Row]) -> Row | None:
+        known = [row for row in rows if row.objective is not None and row.status != "outside the model"]
         choose = min if self.minimises else max
-        return choose(found, key=lambda row: row.objective or 0.0, default=None)
+        return choose(known, key=lambda row: row.objective or 0.0, default=None)
 
 
 @dataclass(frozen=True)
@@ -213,7 +229,10 @@ class Audit:
         """Every table, for text and page."""
         return [
             sheet
-            for sheet in (self._log(), *map(self._schedules, self.sides), *self._shares(), self._waited())
+            for sheet in (
+                *(self._log(), *map(self._schedules, self.sides), self._sharing()),
+                *(*self._shares(), self._waited()),
+            )
             if sheet.rows
         ]
 
@@ -245,6 +264,44 @@ class Audit:
             "job started when it was submitted",
         )
         return Sheet("", columns, rows, notes)
+
+    def gains(self) -> list[tuple[Side, Row, float, float]]:
+        """Where sharing was asked for: each side, its best schedule, and what that and the bound avoid of the JCT.
+
+        Measured against the record; against fifo with GPUs of their own where there is none.
+        """
+        sides = [self.sides[0], *(side for side in self.sides if side.slowdown is not None)]
+        rows = {row.name: row.objective for row in sides[0].rows}
+        base = rows.get(RECORDED) or rows.get("fifo")
+        if len(sides) == 1 or base is None:
+            return []
+        bests = [(side, side.best_scheduler) for side in sides]
+        return [
+            (side, best, 1 - best.objective / base, 1 - side.bound / base)
+            for side, best in bests
+            if best is not None and best.objective is not None and side.bound is not None
+        ]
+
+    def _sharing(self) -> Sheet:
+        """What the answer owes to an assumption that no log can settle."""
+        rows = [
+            (
+                side.sharing,
+                *(best.name, significant(best.objective), significant(side.bound), f"{least:.0%}", f"{most:.0%}"),
+            )
+            for side, best, least, most in self.gains()
+        ]
+        against = RECORDED if self.sides[0].recorded else "fifo"
+        columns = (
+            Column("two jobs on a GPU", right=False),
+            Column("best scheduler", right=False),
+            Column("mean JCT", "seconds from submission to end"),
+            Column("certified bound"),
+            Column("avoids", f"of the mean JCT of {against} without sharing"),
+            Column("at most", "what the bound leaves of it"),
+        )
+        notes = ("no log says how much jobs slow each other: the verdict is that without sharing",)
+        return Sheet(f"What sharing GPUs would avoid, compared with {against}", columns, rows, notes)
 
     def _schedules(self, side: Side) -> Sheet:
         timed = self.timed
@@ -278,7 +335,11 @@ class Audit:
             cells = ["-" if self.timed else significant(scores.jct.mean)]
             cells += [significant(value) for value in (scores.jct.median, scores.jct.p95, scores.jct.p99)]
             cells += [significant(value) for value in (scores.wait.mean, scores.wait.median, scores.wait.p95)]
-            cells += [fixed(scores.slowdown.mean, 2), fixed(scores.slowdown.p95, 1), f"{scores.utilisation:.1%}"]
+            cells += [
+                fixed(scores.slowdown.mean, 2),
+                fixed(scores.slowdown.p95, 1),
+                "-" if side.slowdown else f"{scores.utilisation:.1%}",
+            ]
             cells += [fixed(scores.fairness, 2), fixed(scores.jain, 3)]
         return (row.name, row.status, significant(row.objective), self._ratio(row, side), *cells, row.reason or "-")
 
@@ -378,6 +439,10 @@ class Audit:
             "waited": [vars(one) for one in load.waited],
             "clashes": [vars(one) for one in self.clashes],
             "assumed": list(self.notes),
+            "sharing": [
+                {"slowdown": side.slowdown, "best": row.name, "avoids": least, "at_most": most}
+                for side, row, least, most in self.gains()
+            ],
             "sides": [
                 {
                     "gpus": side.capacity,

@@ -93,6 +93,7 @@ def audit(
     window: str | None = None,
     time_scale: float = 1.0,
     cluster: Sequence[str] = (),
+    sharing: Sequence[float] = (),
     tenant: str | None = None,
     time_limit: float = 20.0,
     memory_limit: float = 4.0,
@@ -114,6 +115,7 @@ def audit(
     window : ``500``, the first 500 jobs; ``busiest``, the 500 that waited most; ``busiest:N``
     time_scale : factor on all times
     cluster : ``+8`` or ``-8``: so many GPUs more or fewer; ``observed``: as many as were busy at once
+    sharing : what if two jobs might share a GPU, each by so much slower (``1`` is free): a side for each number
     tenant : only jobs of this queue, partition or virtual cluster
     time_limit : seconds for each scheduler; one that is cut has no figure
     memory_limit : GB for each
@@ -138,6 +140,9 @@ def audit(
     folder = None if out is None else Path(out)
     if folder is not None:
         check_folder(folder)
+    wrong = next((value for value in sharing if not 1 <= value <= 100), None)
+    if wrong is not None or (sharing and (problem or BASE) != BASE):
+        raise InputError(f"--sharing: factors from 1 to 100, of {BASE} alone" + f", got {wrong}" * (wrong is not None))
     bar = Progress(0, progress, "audit")
     with bar.at_work(f"reading {Path(log).name}"):
         files = [log] if servers is None else [log, servers]
@@ -163,6 +168,9 @@ def audit(
     sides = [maker.side(machines, "as listed" if trace.listed else "as assumed", methods, scheduler, placed)]
     for what, others in changed.items():
         sides.append(maker.side(others, f"what if: {what} GPUs", methods, scheduler, None, what_if=True))
+    for value in sharing:
+        title = f"what if: two on a GPU, each {value:g} times slower"
+        sides.append(maker.side(machines, title, methods, scheduler, placed, what_if=True, slowdown=value))
     bar.finish()
     work = float(np.mean([job.duration or 0.0 for job in jobs]))
     found = Audit(

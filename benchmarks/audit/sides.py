@@ -203,6 +203,15 @@ def exclusive_instance(
     )
 
 
+def shared_instance(instance: GpuSharingInstance, slowdown: float) -> GpuSharingInstance:
+    """The same jobs where two may share a GPU, each as much slower beside any other, whatever they are."""
+    ids = instance.job_index
+    table = {job: {other: slowdown for other in ids if other != job} for job in ids if slowdown > 1}
+    horizon = min(LARGEST_COUNT, math.ceil(instance.horizon * slowdown))
+    data = {**instance.to_dict(), "max_jobs_per_gpu": 2, "horizon": horizon, "interference": table}
+    return GpuSharingInstance.parse(data, instance.name)
+
+
 def exclusive_record(
     jobs: Sequence[TraceJob], servers: Sequence[TraceServer], slot_length: float = 1.0
 ) -> tuple[Solution, tuple[Clash, ...]]:
@@ -354,8 +363,9 @@ class Sides:
         scheduler: str | None,
         placed: str | None,
         what_if: bool = False,
+        slowdown: float | None = None,
     ) -> Side:
-        """Every schedule on this cluster."""
+        """Every schedule on this cluster; where a slowdown is given, of jobs of which two may share a GPU."""
         capacity = sum(server.gpus for server in servers)
         shipped = self._methods(methods)
         if self.problem.id == BASE and placed:
@@ -365,6 +375,8 @@ class Sides:
         if self.problem.id == BASE and too_large:
             return Side(capacity, f"{what} (too few for {too_large} jobs)", tuple(servers))
         instance = self._instance(servers)
+        if slowdown is not None and isinstance(instance, GpuSharingInstance):
+            instance = shared_instance(instance, slowdown)
         rows: list[Row] = []
         if not what_if:
             self._tell_assumptions()
@@ -384,7 +396,8 @@ class Sides:
             self.notes.append("the bound is the trivial one, every job alone: a better one took too long")
         certified = None if bound is None else self._unit(instance) * bound
         ids = tuple(job.id for job in self.jobs)
-        return Side(capacity, what, tuple(servers), tuple(rows), certified, self.problem.sense == MINIMISE, ids)
+        minimises = self.problem.sense == MINIMISE
+        return Side(capacity, what, tuple(servers), tuple(rows), certified, minimises, ids, slowdown)
 
     def _methods(self, names: Sequence[str] | None) -> list[Method]:
         heuristics = [method for method in self.problem.heuristics() if not method.is_user_defined]

@@ -81,6 +81,14 @@ def add_audit(parser: argparse.ArgumentParser) -> None:
         metavar="+N|-N|observed",
         help="what if there were N GPUs more or fewer",
     )
+    parser.add_argument(
+        "--sharing",
+        nargs="+",
+        type=factor,
+        default=(),
+        metavar="X",
+        help="what if two shared a GPU, each X times slower",
+    )
     parser.add_argument("--tenant", metavar="NAME", help="only jobs of this queue, partition or virtual cluster")
     add_settings(parser, "columns of a table: gpus, arrival, start, end, id, nodes, tenant, unit", "column=name")
     add_time_limit(parser, "seconds for each scheduler (default 20)")

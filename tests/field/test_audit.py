@@ -54,6 +54,35 @@ def test_what_if_stands_beside(slurm: Audit) -> None:
     assert more.recorded is None and (more.bound or 0) <= (as_listed.bound or 0) <= (fewer.bound or 0)
 
 
+def test_what_sharing_would_avoid_at_three_values_of_interference() -> None:
+    """The verdict is that without sharing; a pair that does not slow down halves what is left, at most."""
+    found = audit(
+        FIELD / "sacct.txt",
+        FIELD / "scontrol-nodes.txt",
+        methods=["sjf", "sjf-bsbf"],
+        sharing=[1, 1.2, 1.5],
+        window="60",
+    )
+    alone = audit(FIELD / "sacct.txt", FIELD / "scontrol-nodes.txt", methods=["sjf", "sjf-bsbf"], window="60")
+    assert found.verdict == alone.verdict and not alone.gains()
+    sides, bests, avoids, at_most = zip(*found.gains(), strict=True)
+    assert [side.slowdown for side in sides] == [None, 1, 1.2, 1.5]
+    recorded = found.sides[0].recorded
+    assert recorded is not None and recorded.objective is not None
+    for side, best, least, most in found.gains():
+        assert best.objective is not None and least == pytest.approx(1 - best.objective / recorded.objective)
+        assert best.objective == min(row.objective or 0 for row in side.rows if row.name != "recorded")
+        assert least <= most
+    free, *slower = at_most[1:]
+    assert free >= at_most[0] and [free, *slower] == sorted([free, *slower], reverse=True)
+    assert avoids[1] > avoids[0] and [row.name for row in bests[:2]] == ["sjf", "sjf-bsbf"]
+    text = found.to_text()
+    assert "What sharing GPUs would avoid, compared with recorded" in text and "each 1.2 times slower" in text
+    assert [one["slowdown"] for one in found.to_dict()["sharing"]] == [None, 1, 1.2, 1.5]
+    with pytest.raises(InputError, match="--sharing: factors from 1 to 100"):
+        audit(FIELD / "sacct.txt", sharing=[0.5])
+
+
 def test_the_recorded_schedule_is_accepted_by_the_checker() -> None:
     trace = read_trace(SLURM, [FIELD / "sacct.txt", FIELD / "sinfo.txt"])
     instance = exclusive_instance("slurm", trace.jobs, trace.servers)

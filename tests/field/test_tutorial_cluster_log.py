@@ -30,6 +30,9 @@ def test_the_conclusion_is_what_the_cells_compute(monkeypatch: pytest.MonkeyPatc
     fewer, more = "what if: -8 GPUs", "what if: +8 GPUs"
     assert sjf["as listed"] < fifo[more] < sjf[fewer] < 1.1 * fifo[more]  # "and on 24 it nearly does"
     assert "avoidable: at least 75%, at most 8" in told.getvalue()
+    gains = {side.slowdown: (round(least, 2), round(most, 2)) for side, _, least, most in names["shared"].gains()}
+    assert {value: least for value, (least, _) in gains.items()} == {None: 0.75, 1: 0.84, 1.2: 0.81, 1.5: 0.77}
+    assert "SJF-BSBF would avoid 84% of the recorded time instead of 75%, and at 1.5 still 77%" in words
     assert Path("audit/audit.html").is_file()  # in the folder that the tutorial went to
     exact = names["table"]
     assert exact[exact.method == "cp"].status.eq("optimal").all()
