@@ -92,6 +92,8 @@ class DdlCluster(FamilyProblem[DdlClusterInstance]):
         _heuristic(
             "list-hold", "holding:list_hold", "the shortest jobs first, alone or in pairs on GPUs that they hold"
         ),
+        _heuristic("fifo-hold", "holding:fifo_hold", "by arrival, on GPUs that they hold"),
+        _heuristic("easy-hold", "holding:easy_hold", "the same, EASY backfilling", "JSSPP 1995"),
     )
 
     functions: ClassVar[Mapping[str, str]] = {

@@ -6,13 +6,13 @@ import random
 from itertools import combinations
 
 import pytest
-from oracles.ddl_cluster_list import plain_listed
+from oracles.ddl_cluster_list import plain_listed, plain_queue
 from support.checks import ddl_cluster as check
 from support.ddl_cluster_clusters import random_cluster
 
 from schedgap.benchmarks.instances.ddl_cluster.workload import small
 from schedgap.formulations.ddl_cluster.instance import DdlClusterInstance
-from schedgap.heuristics.ddl_cluster.holding import list_hold
+from schedgap.heuristics.ddl_cluster.holding import Queue, easy_hold, fifo_hold, list_hold
 from schedgap.heuristics.ddl_cluster.policies import srsf_1
 from schedgap.solvers.exact.ddl_cluster.gangs import Gangs
 from schedgap.solvers.result import Deadline
@@ -36,6 +36,34 @@ def test_the_schedule_is_that_of_the_plain_form(seed: int) -> None:
     for groups in ([(j,) for j in range(len(instance.jobs))], gangs.matched()):
         assert list(gangs.listed(groups).blocks) == plain_listed(gangs, groups, gangs.arrival)
         assert list(gangs.listed(groups, later).blocks) == plain_listed(gangs, groups, later)
+
+
+@pytest.mark.parametrize("passing", [False, True], ids=["fifo-hold", "easy-hold"])
+@pytest.mark.parametrize("seed", range(60))
+def test_a_queue_is_that_of_the_plain_form(seed: int, passing: bool) -> None:
+    gangs = Gangs(crowded(seed))
+    queue = Queue(gangs, passing)
+    while queue.first < len(gangs.alone):
+        queue.advance()
+    assert queue.blocks == plain_queue(gangs, passing)
+
+
+def test_who_passes_does_not_make_the_first_wait() -> None:
+    passed = 0
+    for seed in range(0, 60, 4):
+        instance = crowded(seed)
+        queued, eased = fifo_hold(instance).solution, easy_hold(instance).solution
+        assert queued is not None and eased is not None
+        for solution in (queued, eased):
+            assert check(instance, solution).feasible
+        begun = [solution.get("release", {}) for solution in (queued, eased)]
+        order = sorted(instance.jobs, key=lambda job: job.arrival)
+        begins = [[held.get(job.id, job.arrival) for job in order] for held in begun]
+        assert begins[0] == sorted(begins[0])
+        passed += begins[1] != sorted(begins[1])
+        first = next((k for k, (own, other) in enumerate(zip(*begins, strict=True)) if own != other), None)
+        assert first is None or begins[1][first] < begins[0][first]
+    assert passed > 3
 
 
 @pytest.mark.parametrize("seed", range(0, 60, 6))
@@ -79,5 +107,6 @@ def test_a_long_job_waits_for_a_rush_of_short_ones() -> None:
 
 
 def test_a_limit_below_the_check_is_refused() -> None:
-    run = list_hold(small(0), deadline=Deadline.after(1e-9))
-    assert run.solution is None and "the time limit is too short" in run.info["reason"]
+    for method in (list_hold, fifo_hold, easy_hold):
+        run = method(small(0), deadline=Deadline.after(1e-9))
+        assert run.solution is None and "the time limit is too short" in run.info["reason"]

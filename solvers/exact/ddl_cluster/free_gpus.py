@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from bisect import insort
 from collections.abc import Collection, Iterable, Sequence
+from copy import copy
 
 from schedgap.formulations.ddl_cluster.instance import DdlClusterInstance, Gpu
 
@@ -20,6 +21,12 @@ class FreeGpus:
         self.with_idle: list[list[int]] = [[] for _ in range(max(self.sizes) + 1)]
         for s, size in enumerate(self.sizes):
             self.with_idle[size].append(s)
+
+    def copy(self) -> FreeGpus:
+        """The same, to be changed apart."""
+        other = copy(self)
+        other.idle, other.link, other.with_idle = self.idle[:], self.link[:], [own[:] for own in self.with_idle]
+        return other
 
     def _change(self, s: int, idle: list[tuple[int, int]], link: bool) -> None:
         """Set what is free on a server."""

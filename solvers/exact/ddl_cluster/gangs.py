@@ -464,6 +464,10 @@ class Gangs:
         own = list(held)
         return own + [(s, self.sizes[s]) for s in sorted({s for s, _ in own})] if self.wide[j] else own
 
+    def need(self, j: int) -> Need:
+        """Of which jobs that need the same all fit or none."""
+        return self.instance.given[j] or (self.instance.jobs[j].gpus, self.wide[j])
+
     def listed(self, groups: Iterable[tuple[int, ...]], ready: Sequence[int] | None = None) -> Laid:
         """Whenever GPUs become free or a job is ready, the shortest blocks that fit are started.
 
@@ -473,7 +477,7 @@ class Gangs:
         ----------
         ready : by job the tick before which it does not start, no sooner than its arrival; that where not given
         """
-        cluster, jobs = FreeGpus(self.instance, self.wide), self.instance.jobs
+        cluster = FreeGpus(self.instance, self.wide)
         moments = self.arrival if ready is None else ready
         coming = sorted(((max(moments[j] for j in own), own) for own in groups), reverse=True)
         rows: dict[Need, list[tuple[float, tuple[int, ...]]]] = {}
@@ -488,8 +492,7 @@ class Gangs:
                 cluster.free(over, gpus[over], now)
             while coming and coming[-1][0] <= now:
                 own = coming.pop()[1]
-                need = self.instance.given[own[0]] or (jobs[own[0]].gpus, self.wide[own[0]])
-                heapq.heappush(rows.setdefault(need, []), (sum(self.lengths(own)) / len(own) ** 2, own))
+                heapq.heappush(rows.setdefault(self.need(own[0]), []), (sum(self.lengths(own)) / len(own) ** 2, own))
             open_rows = [row for need, row in rows.items() if row and cluster.fits(row[0][1][0])]
             while open_rows:
                 row = min(open_rows)
