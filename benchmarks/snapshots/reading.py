@@ -140,6 +140,7 @@ class _Cluster:
         self.read = read
         self.levels = read.levels()
         self.draft = Draft(read.source, self.levels, unread=read.unread)
+        self.seats: dict[str, set[int]] = defaultdict(set)  # nodes on which pods of a gang run
         for n, (place, node) in enumerate(read.nodes):
             labels, room = node["metadata"].get("labels") or {}, read.room(place, node)
             devices = sum(amount for name, amount in room.items() if is_gpu(name))
@@ -167,6 +168,7 @@ class _Cluster:
             if there is None:
                 self.read.unread["pods on nodes that are not listed"] += 1
             else:
+                self.seats[key].add(there)
                 self._run(place, pod, there)
         for key, pods in waiting.items():
             self._gang(key, pods)
@@ -197,13 +199,23 @@ class _Cluster:
         if owned and devices and "DaemonSet" not in {owner.get("kind") for owner in owners}:
             runs |= {"movable": True, "price": END, "move_price": MOVE}
 
+    def _inside(self, key: str, pod: Mapping[str, Any]) -> set[int]:
+        """Nodes of the domains of its required level in which pods of the gang run already; all where none do."""
+        paths = [(*node["domain"], node["id"]) for node in self.draft.nodes]
+        level = self.read.note(pod, TOPOLOGY["required"])
+        names = [*self.levels, HOST]
+        depth = names.index(level) + 1 if level in names and self.seats[key] else 0
+        taken = {paths[n][:depth] for n in self.seats[key]} or {()}
+        return {n for n, path in enumerate(paths) if path[:depth] in taken}
+
     def _gang(self, key: str, pods: list[tuple[str, Mapping[str, Any]]]) -> None:
         """A gang, equal pods as one group; its bound pods are the decision."""
         groups: dict[Any, dict[str, Any]] = {}
         seats: list[tuple[int, int]] = []
+        inside = self._inside(key, pods[0][1])
         for place, pod in pods:
             devices, request = self._split(place, pod)
-            selector = self.draft.selector(self.read.allowed(pod))
+            selector = self.draft.selector([n for n in self.read.allowed(pod) if n in inside])
             kind = (devices, *sorted(request.items()), *sorted(selector.get("labels", {})))
             group = groups.setdefault(
                 kind, {"count": 0, "gpu": WHOLE * devices, "request": request, "selector": selector}

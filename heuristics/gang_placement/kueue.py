@@ -1,8 +1,9 @@
 """Kueue's topology-aware scheduling: BestFit, LeastFreeCapacity and MostFreeCapacity.
 
-Source: Kueue, KEP-2724 "Topology Aware Scheduling", pkg/cache/scheduler/tas_flavor_snapshot.go, and the cases of its
-TestFindTopologyAssignments. Domains are counted by the pods that they hold. At the required or preferred level, BestFit
-takes the domain with the fewest pods that holds all; where none does, a required level fails, and a preferred one goes
+Source: Kueue's main after release 0.19 (2026): KEP-2724 "Topology Aware Scheduling", pkg/cache/scheduler/
+tas_flavor_snapshot.go, and the cases of its TestFindTopologyAssignments; MostFreeCapacity left with 0.13.
+Domains are counted by the pods that they hold. At the required or preferred level, BestFit takes the domain with the
+fewest pods that holds all; where none does, a required level fails, and a preferred one goes
 up, at the widest level to several domains, the largest first. Below, the same among the children of all that was
 chosen. Where there is no level, nodes of the whole cluster are chosen; Kueue takes LeastFreeCapacity there since v0.15,
 whatever it does elsewhere. Domains that hold equally many come by name.

@@ -1,6 +1,7 @@
 """Ray's placement groups: PACK, STRICT_PACK, SPREAD and STRICT_SPREAD, bundles as pods.
 
-Source: Ray 2.x, src/ray/raylet/scheduling/policy/bundle_scheduling_policy.cc and scorer.cc (LeastResourceScorer): the
+Source: Ray 2.60.0, whose decisions it was compared with; src/ray/raylet/scheduling/policy/bundle_scheduling_policy.cc
+(e.g. commit e3b4edc) and scorer.cc (32452f9, LeastResourceScorer): the
 node with the largest sum over the bundle's resources of (available - requested) / available. Bundles with GPUs come
 first, larger ones before smaller ones; nodes of equal score in the order of the instance, where Ray has none.
 """

@@ -50,8 +50,8 @@ class _Allocated:
 
     What a node has is what is free and what runs there; the resources that count are those that the pod asks for.
     Source: Kubernetes documentation, "Resource Bin Packing" and scoring strategies of NodeResourcesFit (v1.31); without
-    rounding to whole scores. Gangs all or nothing, as its coscheduling plugin does. KAI-Scheduler's bin packing orders
-    nodes as MostAllocated does, by GPUs.
+    rounding to whole scores. Gangs all or nothing, as its coscheduling plugin does. KAI-Scheduler's node spreading is
+    LeastAllocated by GPUs alone (nodeplacement/spread.go, 0582d67); its bin packing goes by GPUs, not by shares.
     """
 
     def __init__(self, instance: GangPlacementInstance, sign: int) -> None:
@@ -99,8 +99,8 @@ class _Normed:
 def best_fit(instance: GangPlacementInstance, *, seed: int = 0, deadline: Deadline = NO_DEADLINE) -> HeuristicRun:
     """The node with the least left: processors and GPUs, each over the most that a node has, count the same.
 
-    Source: the baseline BestFit of Weng et al., USENIX ATC 2023, as their simulator scores it: a whole
-    number from 0 to 100, of equal ones the first node (theirs: any).
+    Source: the baseline BestFit of Weng et al., USENIX ATC 2023, as their simulator scores it (best_fit_score.go of
+    commit 5b6b304): whole, from 0 to 100; of equal ones the first node. Theirs have an order drawn once a run.
     """
     del seed
     if streams(instance):
@@ -115,7 +115,8 @@ def _two_levels(cluster: Cluster, gang: Gang, number: int) -> list[Pod] | None:
     is taken; above it, of the domains with room, the fewest children, largest first, that hold the gang. Inside,
     nodes are packed: the one with the fewest GPUs left that takes the pod.
 
-    Source: KAI-Scheduler, pkg/scheduler/plugins/topology/job_filtering.go (2025); its maps have no order, ours names.
+    Source: KAI-Scheduler, plugins/topology/job_filtering.go of summer 2025, whose maps have no order, ours names; later
+    ones (commit 25c78e7) take the domain that the gang fills most, deepest level first.
     """
     instance = cluster.instance
     required, preferred = instance.depth(gang.required), instance.depth(gang.preferred)
@@ -205,7 +206,7 @@ def fgd(instance: GangPlacementInstance, *, seed: int = 0, deadline: Deadline = 
 
     Source: Weng et al., Beware of Fragmentation: Scheduling GPU-Sharing Workloads with Fragmentation Gradient Descent,
     USENIX ATC 2023, Algorithm 1. The device of a part is the one with which it grows least. Scores are whole numbers
-    from 0 to 100, as their simulator has them; of equal ones the first (theirs: any).
+    from 0 to 100, as in their simulator (commit 5b6b304, fgd_score.go); of equal ones the first.
     """
     del seed
     if streams(instance):

@@ -47,6 +47,41 @@ def test_sixty_cases_are_restated_and_the_rest_has_reasons() -> None:
     assert len(CASES) == 72 and len(led) == 15  # a leader with workers
     assert Counter(case["rule"] for case in CASES) == {"kueue-best-fit": 64, "kueue-least-free": 8}
     assert len(DATA["left_out"]) == 68 and all(DATA["left_out"].values())
+    different = {json.dumps((case["instance"], case["rule"]), sort_keys=True) for case in CASES}
+    assert len(different) == 58  # Kueue tells the others apart by what an instance does not have: why a node takes none
+
+
+@pytest.mark.parametrize(
+    ("rule", "want"),
+    [("best-fit", (3, 3, 0, 1)), ("least-free", (1, 3, 2, 1)), ("most-free", (3, 3, 1, 0))],
+)
+def test_the_example_of_kep_2724(rule: str, want: tuple[int, ...]) -> None:
+    """ "Computing the assignment, Example": nodes of 3, 3, 2 and 1 pods, seven pods. LeastFreeCapacity has "nodes with
+    1, 2, 3, and 3 available pods, reserving capacity for only 1 pod on the last"; MostFreeCapacity is of version 0.12.
+    """
+    nodes = [{"id": f"x{n}", "domain": ["r"], "gpus": [1000] * size} for n, size in enumerate((3, 3, 2, 1))]
+    gang = {"id": "g", "required": "rack", "pods": [{"count": 7, "gpu": 1000}]}
+    data = {"problem": "gang-placement", "levels": ["rack"], "nodes": nodes, "gangs": [gang]}
+    seats = placed(GangPlacementInstance.parse(data), f"kueue-{rule}")["g"] or {}
+    found = [seats.get(f"x{n}", 0) for n in range(4)]
+    assert sorted(found[:2], reverse=True) + found[2:] == sorted(want[:2], reverse=True) + list(want[2:])
+
+
+@pytest.mark.parametrize(
+    ("rule", "pods", "want"), [("best-fit", 12, (6, 0, 4, 0, 2)), ("least-free", 10, (0, 2, 4, 2, 2))]
+)
+def test_the_table_of_kep_2724(rule: str, pods: int, want: tuple[int, ...]) -> None:
+    """ "Two-level Topology Aware scheduling, Example": nodes of 6, 5, 4, 3 and 2 pods, in slices of two on a host.
+
+    A slice is a pod of two devices here. Kueue tells nodes with equally many slices apart by the pods beside them, and
+    takes the tighter one; ours go by name, so the names are in that order.
+    """
+    sizes = {"x4": 6, "x3": 5, "x2": 4, "x1": 3, "x0": 2}
+    nodes = [{"id": name, "domain": ["r"], "gpus": [1000] * size} for name, size in sizes.items()]
+    gang = {"id": "g", "required": "rack", "pods": [{"count": pods // 2, "gpu": 2000}]}
+    data = {"problem": "gang-placement", "levels": ["rack"], "nodes": nodes, "gangs": [gang]}
+    seats = placed(GangPlacementInstance.parse(data), f"kueue-{rule}")["g"] or {}
+    assert tuple(2 * seats.get(name, 0) for name in sizes) == want
 
 
 def test_where_the_optimum_is_better() -> None:

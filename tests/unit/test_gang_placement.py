@@ -19,6 +19,7 @@ from schedgap.formulations.common.errors import InputError
 from schedgap.formulations.gang_placement.instance import GangPlacementInstance
 from schedgap.formulations.gang_placement.scale import components, decode, score
 from schedgap.solvers.exact.gang_placement.bound import upper_bound
+from schedgap.solvers.exact.gang_placement.staged import solve_staged
 from schedgap.solvers.result import SolveOptions
 
 PROBLEM = find_problem("gang-placement")
@@ -285,6 +286,117 @@ def test_parts_of_two_devices(parts: tuple[int, ...], tight: bool, placed: int) 
     gangs = [{"id": f"g{g}", "arrival": g, "pods": [{"count": 1, "gpu": part}]} for g, part in enumerate(parts)]
     data = {"problem": "gang-placement", "nodes": [{"id": "n", "gpus": [1000, 1000]}], "gangs": gangs}
     assert weight_of("first-fit", data, tight=tight) == placed
+
+
+def _on_nodes(sizes: tuple[int, ...], gangs: tuple[int, ...], **gang: Any) -> Data:
+    """Nodes of so many whole devices, gangs of one pod with so many, which they weigh."""
+    there = [{"id": f"n{n}", "gpus": [1000] * size} for n, size in enumerate(sizes)]
+    waiting = [
+        {"id": f"g{g}", "weight": size, "arrival": g, "pods": [{"count": 1, "gpu": 1000 * size}], **gang}
+        for g, size in enumerate(gangs)
+    ]
+    return {"problem": "gang-placement", "nodes": there, "gangs": waiting}
+
+
+@pytest.mark.parametrize(
+    ("gangs", "optimum", "by_rule"),
+    [((4, 4, 8, 8), 24, 8), ((2, 2, 4, 8, 8), 24, 8)],
+    ids=["4-4-8-8", "2-2-4-8-8"],
+)
+def test_small_gangs_on_large_nodes(gangs: tuple[int, ...], optimum: int, by_rule: int) -> None:
+    """../shared/spec/gang-placement.md, small truths: all of 24, and 8 where small ones come first on large nodes."""
+    data = _on_nodes((4, 4, 8, 8), gangs, required="node")
+    for engine in ("highs", "cpsat"):
+        assert weight_of("staged", data, engine=engine) == optimum
+    assert weight_of("ray-strict-pack", data) == by_rule
+
+
+@pytest.mark.parametrize("racks", [1, 2, 3])
+def test_a_gang_of_several_racks_never_fits_in_one(racks: int) -> None:
+    """The same page: three racks' worth with `required: rack`, never, with a proof that the checker accepts."""
+    there = [{"id": f"n{n}", "domain": [f"r{n // 2}"], "gpus": [1000, 1000]} for n in range(6)]
+    gang = {"id": "g", "required": "rack", "pods": [{"count": 4 * racks, "gpu": 1000}]}
+    data = {"problem": "gang-placement", "levels": ["rack"], "nodes": there, "gangs": [gang], "objectives": ["weight"]}
+    result = schedgap.solve(data)
+    assert result.solution is not None and bool(result.solution["placement"]) is (racks == 1)
+    if racks > 1:
+        certified = schedgap.certify(data, result)  # accepted by the stand-alone checker
+        assert certified.certificate is not None and certified.bound == result.objective == 0
+        del gang["required"]
+        assert weight_of("staged", data) == 1
+
+
+def test_parts_are_not_added_over_devices() -> None:
+    """Two devices of 600 hold no pod of 700, and no pod of a whole device; together they have 1200."""
+    for gpu in (700, 1000):
+        gang = {"id": "g", "pods": [{"count": 1, "gpu": gpu}]}
+        data = {"problem": "gang-placement", "nodes": [{"id": "n", "gpus": [600, 600]}], "gangs": [gang]}
+        assert weight_of("staged", data) == 0
+    gang["pods"] = [{"count": 2, "gpu": 600}]
+    assert weight_of("staged", {**data, "gangs": [gang]}) == 1
+
+
+def test_per_node_counts_all_pods_of_a_gang() -> None:
+    """Four devices on each of two nodes hold a gang of four on one; with one a node there is no place."""
+    data = _on_nodes((4, 4), ())
+    gang = {"id": "g", "pods": [{"count": 2, "gpu": 1000}, {"count": 2, "gpu": 0}]}
+    for most, weight in ((None, 1), (2, 1), (1, 0)):
+        assert weight_of("staged", {**data, "gangs": [{**gang, "per_node": most}]}) == weight
+
+
+@pytest.mark.parametrize(
+    ("borrow", "cohort", "placed"),
+    [({"gpu": 1000}, "c", 2), ({"gpu": 0}, "c", 1), ({}, "c", 3), ({}, None, 1)],
+    ids=["borrows-one", "borrows-none", "no-limit-of-its-own", "no-cohort"],
+)
+def test_a_quota_is_of_the_cohort(borrow: Data, cohort: str | None, placed: int) -> None:
+    """Quotas of 1 and 2 devices: in a cohort the first queue has its own and what it may borrow, else its own alone."""
+    data = _on_nodes((5,), (1, 1, 1, 1), queue="a")
+    queues = [{"id": "a", "quota": {"gpu": 1000}, "borrow": borrow}, {"id": "b", "quota": {"gpu": 2000}}]
+    data["queues"] = (
+        [{**queue, "cohort": cohort} for queue in queues] if cohort else [{"id": "a", "quota": {"gpu": 1000}}]
+    )
+    assert weight_of("staged", data) == placed
+
+
+def test_large_shapes_are_solved_by_the_relaxation_that_docs_measure() -> None:
+    """The table of docs/gang-placement.md at a reduced size, without a clock: what merged nodes alone prove."""
+    small = schedgap.generate("gang-placement", "large", seed=0, nodes=16, gangs=6)
+    wide = schedgap.generate("gang-placement", "large", seed=1, nodes=250, gangs=40)
+    for instance, objectives in ((small, ["weight", "topology"]), (wide, ["weight"])):
+        made = GangPlacementInstance.parse({**instance.to_dict(), "objectives": objectives})
+        options = SolveOptions(stages=frozenset({"bound", "merged nodes"}), threads=1)
+        result = solve_staged(made, options)
+        best, bound = (decode(made, int(value or 0)) for value in (result.objective, result.bound))
+        assert 0 < best[0] <= bound[0] <= best[0] * Fraction(101, 100)
+        assert result.info["proven components"] >= 1
+
+
+KAI_PACKING = [((0, 3, 4), 1), ((8, 4, 16), 1), ((1, 0, 64), 0)]
+"""Free devices of nodes, and the node with the highest score of those that take a pod of one device.
+
+Of KAI-Scheduler's pkg/scheduler/plugins/nodeplacement/nodepack_test.go, commit 521a99a: "4 nodes, 3 with GPUs small
+gaps", "3 nodes, 3 with GPUs all free", "1 with big gap, 2 with small gaps".
+"""
+
+
+@pytest.mark.parametrize(("free", "first"), KAI_PACKING)
+def test_kai_packs_the_node_with_the_fewest_free_gpus(free: tuple[int, ...], first: int) -> None:
+    solution = schedgap.solve(_on_nodes(free, (1,)), method="kai-two-level").solution
+    assert solution is not None and solution["placement"]["g0"][0]["node"] == f"n{first}"
+
+
+def test_kai_spreads_by_the_share_of_gpus_that_is_free() -> None:
+    """spread.go, commit 0582d67: free over all. Of 8 devices 4 are free, of 4 devices 3, so the small node is first."""
+    data = _on_nodes((4, 3), (1,))
+    held = {"n0": 4, "n1": 1}
+    for node in data["nodes"]:
+        size = len(node["gpus"])
+        taken = {str(size + d): 1000 for d in range(held[node["id"]])}
+        node["gpus"] += [0] * held[node["id"]]
+        data.setdefault("running", []).append({"id": f"r-{node['id']}", "node": node["id"], "devices": taken})
+    solution = schedgap.solve(data, method="kube-least-allocated").solution
+    assert solution is not None and solution["placement"]["g0"][0]["node"] == "n1"
 
 
 def test_kueue_chooses_the_tightest_domain_that_holds_all() -> None:

@@ -425,6 +425,24 @@ def test_of_a_gang_that_is_partly_seated_the_rest_is_judged(
         assert read.unread[f"pods of {shown} that run, or on nodes that are not listed"] == 1
 
 
+@pytest.mark.parametrize(("runs_on", "placed"), [("node0", False), ("node1", True), (None, True)])
+def test_the_rest_of_a_gang_stays_in_the_domain_of_what_runs(runs_on: str | None, placed: bool, tmp_path: Path) -> None:
+    """The rest of a gang with a required level was placed in any domain. rack0 has one device left, rack1 two."""
+    gang = {"kueue.x-k8s.io/podset-required-topology": "rack"}
+    items = [node("node0", 2, "rack0"), node("node1", 3, "rack1")]
+    for name, where in (("train-0", runs_on), ("train-1", None), ("train-2", None)):
+        phase = "Running" if where else "Pending"
+        one = pod(name, 1, **({"nodeName": where} if where else {}))
+        one["metadata"] |= {"labels": {"kueue.x-k8s.io/pod-group-name": "train"}, "annotations": gang}
+        items.append({**one, "status": {"phase": phase}} if where or name != "train-0" else one)
+    read = read_snapshot(written(tmp_path, {"items": items}), names=True)
+    wanted = {"node0": ["node0"], "node1": ["node1"], None: ["node0", "node1"]}[runs_on]
+    selector = read.instance.gangs[0].pods[0].selector
+    assert [one.id for one in read.instance.nodes if selector.takes(one)] == wanted
+    solution = schedgap.solve(read.instance).solution
+    assert solution is not None and bool(solution["placement"]) is placed
+
+
 def test_rays_decision_is_judged(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Ray 2.60 with STRICT_PACK on fake nodes of 4, 4, 8 and 8 GPUs placed the two groups of 4 on the nodes of 8."""
     data = schedgap.generate("gang-placement", "small-first").to_dict()
@@ -532,7 +550,7 @@ def _with(data: Data, *path: Any, value: Any) -> Data:
             'reference_decision: placement: g0: the instance has no node "gone"',
         ),
         ({"problem": "gang-placement", "nodes": [], "gangs": []}, "nodes: must have at least 1"),
-        ({"problem": "hadar"}, "problem"),
+        ({**schedgap.generate("gang-placement", "small-first").to_dict(), "problem": "hadar"}, "problem"),
     ],
 )
 def test_bad_snapshots_are_refused_in_one_line(

@@ -3,9 +3,10 @@
 Source: Weng et al., Beware of Fragmentation, USENIX ATC 2023; openb's lists of nodes and pods, and the table
 analysis_allo_discrete.csv of hkust-adsl/kubernetes-scheduler-simulator, whose column 100 is a load of 100%.
 
-Pods of the list in random order, then drawn from it, until they ask for all GPUs that there are; shapes of
-fragmentation by processors and GPU, all of the list. A GPU that is asked for is worth 1 in the bound, which leaves out
-pods without one.
+As the simulator's code has it (commit 5b6b304, pkg/simulator and scripts/generate_config_and_run.py): pods of the list
+in random order, then drawn from it, until they ask for all GPUs that there are; shapes of fragmentation by processors
+and GPU, the most frequent 95% of the pods; nodes in an order drawn once a run, of which the first wins where scores are
+equal. A GPU that is asked for is worth 1 in the bound, which leaves out pods without one.
 """
 
 from __future__ import annotations
@@ -27,6 +28,9 @@ from schedgap.formulations.gang_placement.instance import WHOLE, GangPlacementIn
 from schedgap.formulations.gang_placement.scale import decode
 from schedgap.solvers.result import SolveOptions
 
+POPULAR = 0.95
+"""Of the pods: shapes of fragmentation are the most frequent ones until they are so many."""
+
 PUBLISHED = {"random-fit": "01-Random", "dot-product": "02-DotProd", "best-fit": "05-BestFit", "fgd": "06-FGD"}
 
 
@@ -41,9 +45,10 @@ def published(path: Path, workload: str) -> dict[str, list[float]]:
 
 
 def instance_of(draft: Draft, seed: int, *, gpus_only: bool = False) -> GangPlacementInstance:
-    """The pods of one draw, each a gang, in their order."""
+    """The pods of one draw, each a gang, in their order; nodes in an order that is drawn, too."""
     rng = np.random.default_rng(seed)
     nodes = [node for node in draft.nodes if node["gpus"]]
+    nodes = [nodes[n] for n in np.random.default_rng([seed, 1]).permutation(len(nodes))]
     total = WHOLE * sum(len(node["gpus"]) for node in nodes)
     gangs = []
     asked = 0
@@ -55,10 +60,20 @@ def instance_of(draft: Draft, seed: int, *, gpus_only: bool = False) -> GangPlac
         if pod["gpu"] or not gpus_only:
             worth = pod["gpu"] / WHOLE or 1.0
             gangs.append({"id": f"p{at}", "weight": worth, "arrival": float(at), "pods": [pod]})
-    counted = Counter((gang["pods"][0]["request"]["cpu"], gang["pods"][0]["gpu"]) for gang in draft.gangs)
-    shapes = [{"gpu": gpu, "request": {"cpu": cpu}, "share": float(n)} for (cpu, gpu), n in counted.items()]
-    data: dict[str, Json] = {"nodes": nodes, "gangs": gangs, "shapes": shapes, "objectives": ["weight"]}
+    data: dict[str, Json] = {"nodes": nodes, "gangs": gangs, "shapes": typical(draft), "objectives": ["weight"]}
     return GangPlacementInstance.parse({"problem": "gang-placement", "name": f"openb-{seed}", **data})
+
+
+def typical(draft: Draft) -> list[Json]:
+    """The most frequent shapes of the list, of equal ones the larger first."""
+    counted = Counter((gang["pods"][0]["request"]["cpu"], gang["pods"][0]["gpu"]) for gang in draft.gangs)
+    shapes: list[Json] = []
+    seen = 0
+    for (cpu, gpu), number in sorted(counted.items(), key=lambda pair: (pair[1], pair[0]), reverse=True):
+        if seen < POPULAR * len(draft.gangs):
+            shapes.append({"gpu": gpu, "request": {"cpu": cpu}, "share": float(number)})
+        seen += number
+    return shapes
 
 
 def _draw(rng: np.random.Generator, pods: int) -> Iterator[int]:
