@@ -20,7 +20,7 @@ from schedgap.formulations.common.check import CheckReport
 from schedgap.formulations.common.files import check_folder
 from schedgap.formulations.common.instance import Json, Solution
 from schedgap.formulations.gang_placement.instance import WHOLE as WHOLE
-from schedgap.formulations.gang_placement.instance import Gang, GangPlacementInstance, Selector
+from schedgap.formulations.gang_placement.instance import Gang, GangPlacementInstance, Group, Selector
 from schedgap.formulations.gang_placement.scale import components, decode, score
 from schedgap.heuristics.gang_placement.cluster import prefix
 from schedgap.heuristics.gang_placement.rules import best_fit, fgd
@@ -219,7 +219,7 @@ class Judgement:
     def verdict(self) -> str:
         """One line."""
         if not self.report.feasible:
-            return f"the decision breaks {len(self.report.violations)} rules of the problem; it has no ratio"
+            return f"the decision breaks {_many(len(self.report.violations), 'rule')} of the problem; it has no ratio"
         if self.deciding is None:
             optimal = self.best.status is Status.OPTIMAL
             return f"the decision is {'optimal' if optimal else 'as good as the best that was found'}"
@@ -397,9 +397,12 @@ class _Judge:
         return {"alone": alone, "reasons": tuple(reasons)}
 
     def _relaxed(self, gang: Gang) -> list[str]:
-        """What it would fit without, one thing at a time; of levels the narrowest in which it would fit."""
+        """What it would fit without, one thing at a time."""
         plain = tuple(group.model_copy(update={"selector": Selector()}) for group in gang.pods)
         without: dict[str, dict[str, Any]] = {"selector": {"pods": plain}, "quota": {"queue": None}}
+        without["limit of pods a node"] = {"per_node": None}
+        for name in {name: None for group in gang.pods for name in group.request}:
+            without[f"request for {name}"] = {"pods": tuple(_without(group, name) for group in gang.pods)}
         reasons = []
         for what, changes in {LEVEL: {"required": None}, **without}.items():
             changed = gang.model_copy(update=changes)
@@ -436,7 +439,7 @@ class _Judge:
         return False if result.status is Status.OPTIMAL else None
 
     def _short(self, gang: Gang) -> str:
-        """Whether GPUs are too few, or in pieces, or would fit alone, as far as that is shown."""
+        """Whether GPUs are too few, in pieces, or would fit alone, as far as shown."""
         wanted = sum(group.gpu * group.count for group in gang.pods)
         selectors = [group.selector for group in gang.pods]
         nodes = [node for node in self.instance.nodes if any(selector.takes(node) for selector in selectors)]
@@ -467,6 +470,12 @@ class _Judge:
         price = Fraction(self.problem.check(made, result.solution).details["components"]["moves"])
         moves = {name: result.solution.get(name, default) for name, default in (("preempted", []), ("moved", {}))}
         return {"moves": moves, "price": price, "moves_proven": proven}
+
+
+def _without(group: Group, name: str) -> Group:
+    """The pods without what they ask of a resource."""
+    request = {key: amount for key, amount in group.request.items() if key != name}
+    return group.model_copy(update={"request": request})
 
 
 def _first(gang: Gang, number: int) -> Gang:

@@ -182,10 +182,12 @@ class Kubernetes:
         given = status.get("allocatable") or status.get("capacity")
         if not isinstance(given, Mapping):
             raise InputError(f"{place}.status.allocatable: is missing")
-        return {
+        room = {
             name: int(quantity(text, f"{place}.status.allocatable.{name}") // _units(name))
             for name, text in given.items()
         }
+        self.unread["nodes that do not say how many pods they take"] += "pods" not in room
+        return {"pods": len(self.pods)} | room
 
     # -- which nodes take a pod ----------------------------------------------------------------------------------
 

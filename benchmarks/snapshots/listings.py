@@ -20,7 +20,7 @@ from schedgap.formulations.common.instance import MOST_GPUS, Json, Solution, rea
 from schedgap.formulations.gang_placement.instance import WHOLE, GangPlacementInstance
 
 UNAVAILABLE = ("DOWN", "DRAIN", "FAIL", "MAINT", "NOT_RESPONDING", "PLANNED", "POWER", "REBOOT", "RESERVED", "UNKNOWN")
-"""States in which a node takes no new jobs, as parts of Slurm's words."""
+"""States of nodes that take no new jobs, as parts of Slurm's words."""
 
 SHORTENED = "names of more than 200 characters, shortened"
 
@@ -310,7 +310,7 @@ class _Job:
         return found
 
     def _allowed(self) -> tuple[int, ...]:
-        """Nodes of its partitions that it does not exclude; those required where it asks for no more."""
+        """Nodes of its partitions, but those excluded; those required where it asks for no more."""
         if not self.live:
             return ()
         labels = [node["labels"] for node in self.draft.nodes]

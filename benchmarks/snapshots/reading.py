@@ -200,7 +200,7 @@ class _Cluster:
             runs |= {"movable": True, "price": END, "move_price": MOVE}
 
     def _inside(self, key: str, pod: Mapping[str, Any]) -> set[int]:
-        """Nodes of the domains of its required level in which pods of the gang run already; all where none do."""
+        """Nodes of its required level's domain in which it runs in part already, else all."""
         paths = [(*node["domain"], node["id"]) for node in self.draft.nodes]
         level = self.read.note(pod, TOPOLOGY["required"])
         names = [*self.levels, HOST]

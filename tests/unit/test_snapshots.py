@@ -194,11 +194,9 @@ def test_a_level_is_widened_step_by_step(free: tuple[int, ...], reason: str, tmp
 @pytest.mark.parametrize(
     ("pods", "reason"),
     [
-        (
-            {"count": 1, "request": {"cpu": 8000}},
-            "together: its GPUs alone would fit, not with all else",
-        ),
-        ({"count": 2, "gpu": 1000, "request": {"cpu": 1500}}, "together: its GPUs alone would fit, not with all else"),
+        ({"count": 1, "request": {"cpu": 8000}}, "would fit without its request for cpu"),
+        ({"count": 2, "gpu": 1000, "request": {"cpu": 1500}}, "would fit without its request for cpu"),
+        ({"count": 1, "request": {"cpu": 8000, "disk": 1}}, "together: its GPUs alone would fit, not with all else"),
         ({"count": 1, "gpu": 3000}, "fragmentation: 4 GPUs are free, 3 are wanted, in no such pieces"),
         ({"count": 3, "gpu": 2000}, "capacity: 4 GPUs are free, 6 are wanted"),
     ],
@@ -208,6 +206,22 @@ def test_what_is_short_is_what_is_short(pods: dict[str, Any], reason: str, tmp_p
     there = [{"id": f"n{n}", "gpus": [1000, 1000], "free": {"cpu": 2000 * (n == 0)}} for n in range(2)]
     data = {"problem": "gang-placement", "nodes": there, "gangs": [{"id": "g", "pods": [pods]}]}
     assert schedgap.judge(written(tmp_path, data)).lost[0].reasons[0].startswith(reason)
+
+
+def test_a_limit_of_pods_a_node_is_a_cause(tmp_path: Path) -> None:
+    gang = {"id": "g", "per_node": 1, "pods": [{"count": 2, "gpu": 1000}]}
+    data = {"problem": "gang-placement", "nodes": [{"id": "n", "gpus": [1000, 1000]}], "gangs": [gang]}
+    assert schedgap.judge(written(tmp_path, data)).lost[0].reasons == ("would fit without its limit of pods a node",)
+
+
+def test_nodes_that_do_not_say_how_many_pods_they_take_take_all(tmp_path: Path) -> None:
+    """They took none, and every gang was lost by that."""
+    data = cluster()
+    for item in data["items"]:
+        item.get("status", {}).get("allocatable", {}).pop("pods", None)
+    read = read_snapshot(written(tmp_path, data))
+    assert read.unread == {"nodes that do not say how many pods they take": 4}
+    assert schedgap.judge(tmp_path / "snapshot.json").lost[1].fits
 
 
 def test_no_cause_is_named_that_was_not_shown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
