@@ -1,4 +1,4 @@
-"""A real Slurm on this machine, with SCHEDGAP_SLURM=1: forty jobs are submitted, and what happened is audited.
+"""A real Slurm on this machine, with SCHEDGAP_SLURM=1: what it decides is judged, what happened to forty jobs audited.
 
 As root, after ``apt-get install --no-install-recommends slurm-wlm munge slurmdbd mariadb-server``; about two minutes.
 """
@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from schedgap import audit
+from schedgap import audit, judge
 
 CLUSTER = Path(__file__).parents[1] / "data" / "field" / "cluster"
 JOBS = 40
@@ -77,3 +77,35 @@ def test_forty_jobs_of_a_real_slurm_are_audited(slurm: Path, tmp_path: Path) -> 
     bound = text.sides[0].bound
     assert bound is not None and all((row.objective or 0) >= bound - 1e-9 for row in text.sides[0].rows)
     assert json.loads((tmp_path / "sacct-txt" / "audit.json").read_text())["jobs"] == JOBS
+
+
+def test_one_decision_of_a_real_slurm_is_judged(slurm: Path, tmp_path: Path) -> None:
+    """After the other test, whose jobs it would add to. The large jobs wait, and could not start."""
+    limits = ["--mem=0", "--output=/dev/null", "--time=5"]
+    asked = (
+        ["-n1", "-w", "n1", "--gres=gpu:8"],
+        ["-n1", "-w", "n3", "--gres=gpu:4"],
+        ["-n1", "-w", "n2", "--gres=gpu:1"],
+    )
+    waiting = (["-N3", "--ntasks-per-node=1", "--gres=gpu:6"], ["-n1", "--array=0-2", "--gres=gpu:v100:8"])
+    for what in asked:
+        ask(slurm, "sbatch", *limits, *what, "--wrap", "sleep 300")
+    ends = time.monotonic() + 120
+    while ask(slurm, "squeue", "-h", "-t", "R").count("\n") < len(asked):
+        assert time.monotonic() < ends, ask(slurm, "squeue")
+        time.sleep(1)
+    for what in waiting:
+        ask(slurm, "sbatch", *limits, *what, "--wrap", "sleep 300")
+    time.sleep(3)
+    try:
+        (tmp_path / "jobs.json").write_text(ask(slurm, "squeue", "--json"))
+        nodes = ask(slurm, "scontrol", "show", "nodes")
+        (tmp_path / "nodes.txt").write_text(nodes)
+        found = judge(tmp_path / "jobs.json", tmp_path / "nodes.txt", names=True)
+    finally:
+        ask(slurm, "scancel", "-u", "root")
+    free = [sum(node.gpus) // 1000 for node in found.instance.nodes]
+    taken = [line.partition("gres/gpu=")[2].partition(",")[0] for line in nodes.splitlines() if "AllocTRES" in line]
+    assert free == [8 - int(amount or 0) for amount in taken] == [0, 7, 4, 8]
+    assert [lost.pods for lost in found.lost] == [3, 1, 1, 1] and not any(lost.fits for lost in found.lost)
+    assert found.verdict == "the decision is optimal" and all(lost.proof is not None for lost in found.lost)
