@@ -20,7 +20,7 @@ from schedgap.benchmarks.figures.style import as_svg
 from schedgap.formulations.common.instance import Json
 
 HEAVY = 150_000
-"""A figure whose SVG is larger than this many characters goes in as a picture."""
+"""A figure whose SVG is larger than this many characters goes in as a PNG."""
 
 
 @cache
@@ -81,12 +81,30 @@ class Picture:
 
 
 def picture(figure: Figure, caption: str) -> Picture:
-    """A figure inline: as SVG, or as a PNG where the SVG would be heavy."""
+    """A figure inline: as SVG, or where that would be heavy as a PNG with the titles of its parts over it."""
     svg = as_svg(figure)
+    label = Markup('<svg role="img" aria-label="{}" ').format(caption)
     if len(svg) <= HEAVY:
-        label = Markup('<svg role="img" aria-label="{}" ').format(caption)
         return Picture(Markup(_on_paper(svg).replace("<svg ", label, 1)), caption)
     buffer = io.BytesIO()
     figure.savefig(buffer, format="png", dpi=150, metadata={"Software": None})
     data = base64.b64encode(buffer.getvalue()).decode("ascii")
-    return Picture(Markup('<img alt="{}" src="data:image/png;base64,{}">').format(caption, data), caption)
+    shape = re.search(r'viewBox="0 0 ([0-9.]+) ([0-9.]+)"', svg)
+    assert shape is not None
+    drawn = f'<image width="{shape[1]}" height="{shape[2]}" href="data:image/png;base64,{data}"/>{_unseen(svg)}'
+    return Picture(Markup(f"{label}{shape[0]}>{drawn}</svg>"), caption)
+
+
+_NAMED = re.compile(
+    r'<g><title>([^<]*)</title>(.*?)</g>|(<path d="[^"]*")[^>]*><title>([^<]*)</title></path>', re.DOTALL
+)
+
+
+def _unseen(svg: str) -> str:
+    """The parts of a figure that have a title, unseen: a pointer finds them."""
+    found = []
+    for group, shapes, path, name in _NAMED.findall(svg):
+        outline = " ".join(re.findall(r'<path d="([^"]*)"', shapes or path))
+        if outline and "<use " not in shapes:  # such shapes stand elsewhere
+            found.append(f'<path fill="transparent" d="{outline}"><title>{group or name}</title></path>')
+    return "".join(found)

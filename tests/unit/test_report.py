@@ -7,6 +7,7 @@ import csv
 import gzip
 import itertools
 import json
+import re
 import sys
 from html.parser import HTMLParser
 from pathlib import Path
@@ -16,6 +17,7 @@ import pytest
 from support.browser import BROWSER, opened
 from support.toy import toy
 
+import schedgap
 from schedgap.benchmarks.figures.style import new_figure, save, whole_numbers
 from schedgap.benchmarks.report.analysis import COLUMNS
 from schedgap.benchmarks.report.export import export
@@ -240,6 +242,23 @@ def test_a_heavy_figure_goes_in_as_a_picture(monkeypatch: pytest.MonkeyPatch) ->
     assert "<svg" in picture(figure, "c").image
     monkeypatch.setattr("schedgap.benchmarks.report.page.HEAVY", 10)
     assert "data:image/png;base64," in picture(figure, "c").image
+
+
+def test_a_heavy_figure_keeps_its_titles(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each at the place that it has as SVG; the schedule has blocks of one title, and collections of many."""
+    instance = schedgap.generate("rar-ddls", "small", seed=30, servers=3, gpus=3, ample=True)
+    figure = schedgap.plot(instance, schedgap.solve(instance, "sjf-bco"))
+    light = str(picture(figure, "c").image)
+    monkeypatch.setattr("schedgap.benchmarks.report.page.HEAVY", 10)
+    heavy = str(picture(figure, "c").image)
+    assert heavy.startswith('<svg role="img" aria-label="c" viewBox=') and "data:image/png;base64," in heavy
+    titles = [sorted(set(re.findall("<title>([^<]*)</title>", one))) for one in (light, heavy)]
+    assert titles[0] == titles[1] and any("j0: slots" in title for title in titles[0])
+    places = [
+        re.search(r'd="(M[^"]*)"[^>]*><title>j0|<title>j0[^<]*</title>\s*<path d="(M[^"]*)"', one)
+        for one in (light, heavy)
+    ]
+    assert places[0] and places[1] and set(places[0].groups()) == set(places[1].groups())
 
 
 def test_the_gantt_chart_shows_a_reference_schedule(tmp_path: Path) -> None:
