@@ -1,4 +1,4 @@
-"""gang-placement: a bound on the score from prices on what nodes hold."""
+"""gang-placement: a bound on the score from prices of nodes."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Thing = Mapping[str, Any]
 
 
 def fewest(gang: Thing) -> int:
-    """Pods without which a gang is not placed."""
+    """Pods that a placed gang has at least."""
     return int(gang.get("least") or sum(group["count"] for group in gang["pods"]))
 
 
@@ -40,7 +40,7 @@ class Priced:
         self.rooms: dict[str, list[int]] = {}
 
     def score(self) -> Fraction:
-        """Every component at its bound, or at its best."""
+        """Every component at its bound or best."""
         weights = [entry for entry in self.told.digits if entry[0] == "weight"]
         if len(self.content["weights"]) != len(weights):
             reject(f"prices: weights must have {len(weights)} lists")
@@ -71,6 +71,8 @@ class Priced:
             else:
                 whole = sum(part == 1000 for part in parts)
                 total += price * (whole // size if size else sum(self.held[part] for part in parts))
+        first: dict[Any, int] = {}
+        self.alike = [first.setdefault((*cost.items(),), n) for n, cost in enumerate(self.cost)]
         kinds: dict[str, Fraction | None] = {}
         for gang in self.told.gangs:
             if priority is None or (gang.get("priority") or 0) == priority:
@@ -95,7 +97,7 @@ class Priced:
         return self.value(gpu) if gpu < 1000 else gpu // 1000 * self.value(1000)
 
     def _gang(self, gang: Thing) -> Fraction | None:
-        """The least price of its fewest pods in one domain of its required level; None where they do not fit alone."""
+        """The least price of its fewest pods in one domain; None where none has room."""
         depth, left = self.told.depth(gang.get("required")), fewest(gang)
         total: dict[tuple[str, ...], Fraction] = {}
         places: dict[tuple[str, ...], list[int]] = {}
@@ -112,19 +114,19 @@ class Priced:
             places = {domain: nodes for domain, nodes in places.items() if domain in total}
         return min(total.values(), default=None)
 
+    def _price(self, group: Thing, n: int) -> Fraction:
+        return sum((p * self.asked(group, size) for size, p in self.cost[n].items()), Fraction(0))
+
     def _cheapest(self, group: Thing, asked: int, per_node: int, nodes: Sequence[int]) -> Fraction | None:
         gpu = group.get("gpu") or 0
         key = repr((gpu, group.get("request"), group.get("selector")))
         if key not in self.rooms:
             self.rooms[key] = [self.told.room(n, group, 10**7) for n in range(len(self.told.nodes))]
-        offers = []
+        rooms: dict[int, int] = {}
         for n in nodes:
-            room = min(self.rooms[key][n], per_node)
-            if room:
-                each = (p * self.asked(group, size) for size, p in self.cost[n].items())
-                offers.append((sum(each, Fraction(0)), room))
+            rooms[self.alike[n]] = rooms.get(self.alike[n], 0) + min(self.rooms[key][n], per_node)
         total = Fraction(0)
-        for price, room in sorted(offers):
+        for price, room in sorted((self._price(group, n), rooms[n]) for n in rooms):
             taken = min(asked, room)
             total, asked = total + price * taken, asked - taken
         return None if asked else total
