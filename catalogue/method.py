@@ -216,6 +216,8 @@ def import_users(name: str) -> Function:
     what = f"method {name}"
     if not module_name or not function_name:
         raise InputError(f"{what}: must look like {SHAPE}")
+    if "/" in module_name and not module_name.endswith(".py"):
+        raise InputError(f"{what}: {module_name} is no file of Python (its name ends in .py); write {SHAPE}")
     try:
         file = Path(module_name) if module_name.endswith(".py") else None
         with users_code(file):

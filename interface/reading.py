@@ -10,6 +10,7 @@ from schedgap.catalogue.method import Method
 from schedgap.catalogue.problem import Problem
 from schedgap.catalogue.registry import InstanceLike as InstanceLike
 from schedgap.catalogue.registry import Text as Text
+from schedgap.catalogue.registry import all_problems
 from schedgap.catalogue.registry import as_instance as as_instance
 from schedgap.catalogue.registry import read_instance as read_instance
 from schedgap.formulations.common.check import CheckReport
@@ -64,6 +65,8 @@ def read_result(solution: SolutionLike, problem: Problem) -> tuple[Solution, Map
     if not isinstance(data, Mapping):
         raise InputError(f"{source}: a solution must be a JSON object, got {type(data).__name__}")
     if not ("solution" in data and "status" in data):
+        if data.get("problem") in all_problems():
+            raise InputError(f"{source}: is an instance of {data['problem']}, not a solution")
         return dict(data), None
     if data.get("problem", problem.id) != problem.id:
         raise InputError(f"{source}: problem: is {data['problem']!r}, the instance is of {problem.id}")

@@ -289,8 +289,8 @@ class Card:
     def figure(self) -> Figure:
         """Every ratio, a dot an instance and a row a family: filled to the optimum, hollow to a bound."""
         height = 0.4 * len(self.families) + 1.2
-        figure = new_figure(9.0, height)
-        axes = figure.add_axes((0.2, 0.75 / height, 0.75, (height - 0.9) / height))
+        figure = new_figure(5.0, height)
+        axes = figure.add_axes((0.3, 0.75 / height, 0.65, (height - 0.9) / height))
         largest = max(filter(math.isfinite, map(self._ratio, self.trials)), default=1.0)
         for trial in self.trials:
             value, to = trial.ratio(self.problem.sense)
@@ -302,7 +302,7 @@ class Card:
         axes.set_yticks(range(len(self.families)), self.families)
         axes.set_ylim(len(self.families) - 0.5, -0.5)
         axes.set_xlim(1 - 0.03 * max(0.1, largest - 1), 1 + 1.05 * max(0.1, largest - 1))
-        axes.set_xlabel("ratio, one dot an instance; hollow: to a bound, the optimum being unknown", color=INK)
+        axes.set_xlabel("ratio, one dot an instance; hollow: to a bound", color=INK)
         plain_axes(axes)
         return figure
 

@@ -61,6 +61,10 @@ def test_a_space_for_a_comma_and_a_solution_for_an_instance(imported: str, comma
     Path("result.json").write_text(command("solve", "jobs.json", "--method", "sjf", "--json").out)
     ran = command("solve", "result.json")
     assert ran.status == 2 and "result.json: is a solution, what solve --json prints, not an instance" in ran.message
+    ran = command("check", "jobs.json", "jobs.json")
+    assert ran.status == 2 and ran.message.endswith("jobs.json: is an instance of gpu-sharing, not a solution")
+    ran = command("solve", "jobs.json", "--method", "/dev/stdin:f")
+    assert ran.status == 2 and "/dev/stdin is no file of Python (its name ends in .py)" in ran.message
 
 
 def test_a_name_says_its_settings(command: Command, tmp_path: Path) -> None:
