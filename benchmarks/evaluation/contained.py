@@ -207,13 +207,14 @@ class Contained(contextlib.AbstractContextManager["Contained"]):
             "folder": self._folder,
             "readable": places,
         }
-        self._entered = True
+        self._entered, patience = True, 4 * self.bounds.first
         try:
             self.isolated = bool(self._ask(setup, START).get("isolated"))
-            self._imported(self._ask({}, START))
+            self._imported(self._ask({}, patience))
         except Failed as error:
             self.close()
-            raise InputError(f"scheduler {self.name}: {error}") from None
+            told = f"is not imported within {patience:g} s" if error.kind == "time" else error
+            raise InputError(f"scheduler {self.name}: {told}") from None
         self._warm_up()
 
     def _spawn(self, places: Sequence[str]) -> None:

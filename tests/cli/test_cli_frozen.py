@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import shutil
 from collections.abc import Iterator
@@ -79,14 +80,18 @@ def test_a_slow_one_is_given_up(judge: FrozenJudge, monkeypatch: pytest.MonkeyPa
 
 
 def test_one_that_does_not_end_on_a_small_instance_is_not_tried_on_others(
-    judge: FrozenJudge, monkeypatch: pytest.MonkeyPatch
+    judge: FrozenJudge, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     """Its process would only begin again; so the run that does not count is the last one."""
-    bounds = Bounds(seconds=0.3, first=0.3, memory=1 << 30, heuristics_only=True)
+    bounds = Bounds(seconds=0.3, first=2.0, memory=1 << 30, heuristics_only=True)
     monkeypatch.setattr(judge, "bounds", bounds)
     found = judge.judge(f"{FILE}:endless")
     assert [one.failure for one in found.attempts] == ["time"] + ["untried"] * (FEW - 1)
-    assert found.attempts[0].message == "no answer to a small instance within 0.3 s" and found.score == 0
+    assert found.attempts[0].message == "no answer to a small instance within 2 s" and found.score == 0
+    (tmp_path / "waits.py").write_text("import time\n\ntime.sleep(1000)\n")
+    monkeypatch.setattr(judge, "bounds", dataclasses.replace(bounds, first=0.1))
+    with pytest.raises(InputError, match=r"is not imported within 0\.4 s"):
+        judge.judge(f"{tmp_path / 'waits.py'}:scheduler")
 
 
 def test_a_candidate_sees_no_file_beside_its_own(judge: FrozenJudge, tmp_path: Path) -> None:
