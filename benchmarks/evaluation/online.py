@@ -269,18 +269,21 @@ def scheduled(name: str, problem: Problem, bounds: Bounds, estimates: Estimates 
     return ContainedPolicy(name, problem, bounds, estimates=estimates)
 
 
-def adversary(contained: Contained, seed: int, out: Path, tried: int = TRIED) -> Mapping[str, Json] | None:
+def adversary(
+    contained: Contained, seed: int, out: Path, tried: int = TRIED, limits: Mapping[str, Json] | None = None
+) -> Mapping[str, Json] | None:
     """The worst of some instances that are made while it is watched how the policy decides: its ratio to a bound.
 
     From a small preset on, numbers and jobs change as in a hunt, or a job comes the slot after a decision of the policy
     on the instance before: when it has just started what it would not have started. What is worse is kept. Policies
     that preempt are judged as well, since the bound is of their world; the ratio is not less than that to the optimum.
-    Returns ``ratio``, ``objective``, ``bound``, ``tried`` and ``file``; None where no instance had both.
+    `limits` are those of a hunt. Returns ``ratio``, ``objective``, ``bound``, ``tried`` and ``file``; None where no
+    instance had both.
     """
     assert isinstance(contained, ContainedPolicy)
     problem, rng = contained.problem, np.random.default_rng(seed)
     target = Target(problem, contained.method())
-    starts = starts_of(target, parse_limits(problem, target.method, {}))
+    starts = starts_of(target, parse_limits(problem, target.method, limits or {}))
     best: dict[str, Json] | None = None
     data: Data = starts.draw(rng)[0]
     slots: Sequence[int] = ()

@@ -6,6 +6,7 @@ import itertools
 import json
 import random
 from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -187,6 +188,21 @@ def test_regret_without_preemption_grows_with_the_number_of_jobs() -> None:
             assert best == min(flows(instance, order) for order in itertools.permutations(instance.jobs))
         assert ours / best > max(last, n / 2)
         last = ours / best
+
+
+def test_the_hunt_found_that_the_ratio_grows() -> None:
+    """The instances that an adversary ended with, of at most 2 to 16 jobs on one GPU, as in the table of the docs."""
+    data = Path(__file__).parents[1] / "data" / "online-growth.json"
+    ratios = []
+    for row in json.loads(data.read_text()):
+        instance = GpuSharingInstance.parse(row)
+        assert instance.total_gpus == 1
+        world = world_of(find_problem("gpu-sharing"), instance)
+        assert world is not None
+        report = replay_here(world, Sjf()).report
+        assert report.feasible and report.objective is not None
+        ratios.append(float(report.objective) / (world.bound() or 1))
+    assert [round(ratio, 2) for ratio in ratios] == [1.62, 2.42, 3.44, 5.31, 7.17, 13.06]
 
 
 class Answers:
