@@ -14,6 +14,7 @@ import fcntl
 import functools
 import gc
 import importlib
+import itertools
 import json
 import os
 import resource
@@ -207,11 +208,10 @@ def _take_away() -> None:
 
 def _warm_up(problem: Problem) -> None:
     """Load the compiled code of the shipped heuristics, which the scheduler may call, while files are still open."""
-    presets = workload_of(problem).presets
-    for method in problem.heuristics() if presets else ():
+    for preset, method in itertools.product(workload_of(problem).presets[:2], problem.heuristics()):
         with contextlib.suppress(Exception):  # whoever calls one that fails hears why
             run.load(problem, method)  # with what `schedgap.solve` imports beside it
-            instance = presets[0].generator(0, **presets[0].settings)
+            instance = preset.generator(0, **preset.settings)
             problem.check(instance, getattr(method.call(instance, seed=0), "solution", None) or {})
 
 

@@ -189,7 +189,8 @@ def new_evaluator(client: str, problem_id: str | None, folder: Path | None = Non
     if client == "openevolve":
         texts["config.yaml"] = _CONFIG.replace("TASK", "\n".join(f"    {line}".rstrip() for line in task.splitlines()))
     home.mkdir(parents=True, exist_ok=True)
-    method = problem.heuristics()[0].id
+    # one that is kept as its paper prints it may break rules
+    method = next(one.id for one in problem.heuristics() if not (one.outside_model or one.id.endswith("-printed")))
     return [
         write_text(home / name, text.replace("PROBLEM", problem.id).replace("METHOD", method))
         for name, text in texts.items()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import importlib.util
 import json
+import runpy
 import sys
 import types
 from pathlib import Path
@@ -127,6 +128,10 @@ def test_every_problem_of_the_library_has_one(command: Command, tmp_path: Path, 
     assert "reference_record" not in texts
     for path in folder.glob("*.py"):
         compile(path.read_text(), path.name, "exec")
+    scheduler = runpy.run_path(str(folder / "initial_program.py"))["scheduler"]
+    here = find_problem(problem)
+    for entry in stored(here)[:3]:
+        assert here.check(entry.instance, scheduler(entry.instance, seed=0) or {}).feasible, entry.id
 
 
 @pytest.mark.parametrize(
