@@ -114,6 +114,10 @@ def scheduler(instance, *, seed):
 # EVOLVE-BLOCK-END
 '''
 _CONFIG = """max_iterations: 50
+llm: # your model's address, key and name come here; many servers on your own machine take any key
+  api_base: http://127.0.0.1:8000/v1
+  api_key: none
+  models: [{name: YOUR-MODEL, weight: 1.0}]
 prompt:
   system_message: |
 TASK

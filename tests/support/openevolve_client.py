@@ -106,12 +106,9 @@ def searched(folder: Path) -> list[dict[str, Any]]:
 diff_based_evolution: false
 random_seed: 1
 checkpoint_interval: {count}
-llm:
-  api_base: http://127.0.0.1:{endpoint.server_address[1]}/v1
-  api_key: none
-  models: [{{name: fixed, weight: 1.0}}]
 """
         text = config.read_text().replace("max_iterations: 50", f"max_iterations: {count}")
+        text = text.replace("http://127.0.0.1:8000/v1", f"http://127.0.0.1:{endpoint.server_address[1]}/v1")
         config.write_text(own + text + "  parallel_evaluations: 1\n")
         run = [sys.executable, "-m", "openevolve.cli", "initial_program.py", "evaluator.py", "--config", config.name]
         subprocess.run(run, cwd=folder, check=True, capture_output=True, timeout=1500)
