@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import math
 import random
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -234,6 +235,11 @@ class Answers:
         ([("start", 0, 1, 2)], "slot 1: no action: ('start', 0, 1, 2)"),
         ([("start", True)], "slot 1: no action: ('start', True)"),
         ([("start", 0.0)], "slot 1: no action: ('start', 0.0)"),
+        ([("start", math.nan)], "slot 1: no action: ('start', nan)"),
+        ([("start", 10**30)], f"slot 1: start of job {10**30}: it does not wait"),
+        ([("start", 0, [0, 10**30])], f"slot 1: start of job 0: there is no GPU {10**30}, they go from 0 to 1"),
+        ([("start", 0, [0, math.inf])], "slot 1: start of job 0: must be a list of numbers: [0, inf]"),
+        ([("wake", 0)], f"slot 1: wake-up in slot 0: must be later, and before {2**53}"),
         ([], "slot 3: 2 jobs wait for ever: none runs, none comes, no wake-up"),
     ],
 )

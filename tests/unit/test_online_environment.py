@@ -20,7 +20,7 @@ from schedgap.formulations.common.errors import InputError
 SMALL: dict[str, Any] = {"jobs": 9, "gpus": 4, "slots": 12, "arrivals": 9, "cap": 1, "ample": True}
 
 
-@pytest.mark.parametrize("estimates", ["exact", "none"])
+@pytest.mark.parametrize("estimates", ["exact", "user", "none"])
 def test_gymnasium_finds_no_fault(estimates: Any) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
