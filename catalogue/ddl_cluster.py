@@ -93,7 +93,7 @@ class DdlCluster(FamilyProblem[DdlClusterInstance]):
             "list-hold", "holding:list_hold", "the shortest jobs first, alone or in pairs on GPUs that they hold"
         ),
         _heuristic("fifo-hold", "holding:fifo_hold", "by arrival, on GPUs that they hold"),
-        _heuristic("easy-hold", "holding:easy_hold", "the same, EASY backfilling", "JSSPP 1995"),
+        _heuristic("easy-hold", "holding:easy_hold", "the same, short jobs pass as in EASY", "JSSPP 1995"),
     )
 
     functions: ClassVar[Mapping[str, str]] = {

@@ -93,8 +93,8 @@ easy_hold = _queue(
     "easy_hold",
     """while the first does not fit, the shortest pass that end before it can begin.
 
-    That is EASY backfilling (D. A. Lifka, JSSPP 1995) with lengths that are known, the shortest first (Tsafrir, Etsion
-    and Feitelson 2007). Who would end later does not pass, not even on GPUs that the first will leave free.""",
+    That is the first condition of EASY backfilling (D. A. Lifka, JSSPP 1995) with lengths that are known, the shortest
+    first (Tsafrir, Etsion and Feitelson 2007). EASY's second, on GPUs that the first will leave free, is not in it.""",
     True,
 )
 
