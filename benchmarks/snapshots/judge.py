@@ -57,6 +57,7 @@ class Lost:
     moves: Json = None
     price: Fraction | None = None  # of these, proven to be least where `moves_proven`
     moves_proven: bool = False
+    best_moves: bool = False  # the best decision moves or ends something itself, which counts among the moves
     # that nothing admits it: the gang alone, and a certificate that the best decision about it places nothing
     proof: tuple[GangPlacementInstance, Mapping[str, Json]] | None = None
     file: str = ""  # of it in the folder, if any; the instance beside it ends in ``.json``
@@ -82,7 +83,7 @@ class Lost:
         head = f"{self.gang} ({_many(self.pods, 'pod')}, {_many(float(self.gpus), 'GPU')})"
         if self.fits:
             return f"{head}: fits, the best decision places it"
-        told = "; ".join(self.reasons) or ("undecided in the time" if self.alone is None else "others are worth more")
+        told = "; ".join(self.reasons) or ("undecided in the time")
         return f"{head}: {told}{self._admission()}"
 
     def _admission(self) -> str:
@@ -99,7 +100,9 @@ class Lost:
     def _moved(self, where: str) -> str:
         """The moves and preemptions that do, with their price."""
         done = [f"{name} to {seat['node']}" for name, seat in self.moves["moved"].items()]
-        told = f"; admitted{where}"
+        if not done and not self.moves["preempted"]:
+            return f"; it fits{where} without moves"
+        told = f"; admitted{where}" + (", its own moves included," if self.best_moves else "")
         told += f" by moving {', '.join(done)}" if done else ""
         told += f" by ending {', '.join(self.moves['preempted'])}" if self.moves["preempted"] else ""
         proven = "the least, as one engine proves" if self.moves_proven else "not proven to be the least"
@@ -309,7 +312,7 @@ class _Judge:
             top = decode(self.instance, int(best.bound))
             bound = {entry.name: value for entry, value in zip(components(self.instance), top, strict=True)}
         found = {name: Fraction(text) for name, text in values.items()}
-        lost = tuple(self._lost(best.solution))
+        lost = tuple(self._lost(best))
         seconds = time.monotonic() - began
         return Judgement(
             self.instance, self.snapshot.decision, report, best, found, bound, lost, self.snapshot.unread, seconds
@@ -347,8 +350,9 @@ class _Judge:
         makes: tuple[EngineName, ...] = ("cpsat", "highs")
         return all(agrees(engine) for engine in makes if engine != best.engine)
 
-    def _lost(self, best: Solution) -> list[Lost]:
+    def _lost(self, found: Result) -> list[Lost]:
         """Reasons of all first, then what admits them, then certificates."""
+        best = found.solution or NOTHING
         placed = {name for name, pods in self.snapshot.decision["placement"].items() if pods}
         gangs = [gang for gang in self.instance.gangs if gang.id not in placed]
         seats = best["placement"]
@@ -356,16 +360,19 @@ class _Judge:
         lost = []
         for gang in gangs:
             gpus = Fraction(sum(group.gpu * group.count for group in gang.pods), WHOLE)
-            facts: dict[str, Any] = {"alone": True} if gang.id in seats else self._why(gang)
+            facts: dict[str, Any] = {"alone": True} if gang.id in seats else self._why(gang, found)
             lost.append(Lost(gang.id, gang.size, gpus, gang.id in seats, **facts))
-        admitted = [self._with_moves(one, gang, kept) for one, gang in zip(lost, gangs, strict=True)]
+        own = bool(best.get("moved") or best.get("preempted"))
+        admitted = [self._with_moves(one, gang, kept, own) for one, gang in zip(lost, gangs, strict=True)]
         return [self._with_proof(one) for one in admitted]
 
-    def _with_moves(self, lost: Lost, gang: Gang, kept: list[Gang]) -> Lost:
+    def _with_moves(self, lost: Lost, gang: Gang, kept: list[Gang], own: bool) -> Lost:
         if lost.fits or lost.alone is None:
             return lost
         mine = [_first(gang, gang.fewest)]
-        return replace(lost, **self._admit(kept + mine if lost.alone else mine))
+        if not any(pod.movable for pod in self.instance.running):
+            return replace(lost, moves_proven=not lost.alone)
+        return replace(lost, best_moves=own and lost.alone, **self._admit(kept + mine if lost.alone else mine))
 
     def _with_proof(self, lost: Lost) -> Lost:
         proof = self._certified(lost)
@@ -389,12 +396,23 @@ class _Judge:
             budget.end()
             return None
 
-    def _why(self, gang: Gang) -> dict[str, Any]:
-        """What keeps a gang out that is not placed even alone."""
+    def _why(self, gang: Gang, best: Result) -> dict[str, Any]:
+        """What keeps a gang out of the best decision."""
         gang = _first(gang, gang.fewest)
         alone = self._placeable(gang)
-        reasons = [] if alone is not False else self._relaxed(gang) or [self._short(gang)]
+        reasons = [self._rival(best)] if alone else []
+        if alone is False:
+            reasons = self._relaxed(gang) or [self._short(gang)]
         return {"alone": alone, "reasons": tuple(reasons)}
+
+    def _rival(self, best: Result) -> str:
+        """Why the best decision does not place a gang that could be placed alone."""
+        first = self.instance.objectives[0]
+        if first != "weight":
+            return f"could be placed alone, but {first} counts before weight"
+        if best.status is Status.OPTIMAL:
+            return "others are worth more"
+        return "could be placed alone; the best decision that was found, not proven, does without it"
 
     def _relaxed(self, gang: Gang) -> list[str]:
         """What it would fit without, one thing at a time."""
@@ -458,8 +476,6 @@ class _Judge:
 
     def _admit(self, gangs: Sequence[Gang]) -> dict[str, Any]:
         """The cheapest moves and preemptions with which all of the gangs are placed."""
-        if not any(pod.movable for pod in self.instance.running):
-            return {"moves_proven": len(gangs) == 1}
         if self.deadline.passed:
             return {}
         made = self._with(gangs, ["weight", "moves"])

@@ -247,6 +247,42 @@ def test_only_gpus_where_the_gang_may_go_count_as_free(tmp_path: Path) -> None:
     assert told == "capacity: 4 GPUs are free where it may go, 5 are wanted"
 
 
+@pytest.mark.parametrize("movable", [False, True])
+def test_of_a_gang_that_fits_alone_nobody_says_that_nothing_admits_it(movable: bool, tmp_path: Path) -> None:
+    """Two free devices, a gang of one, and a waiting shape of two: to place nothing is best, and others are none."""
+    data: Data = {
+        "problem": "gang-placement",
+        "nodes": [{"id": "n", "gpus": [1000, 1000, 0]}],
+        "running": [{"id": "r", "node": "n", "devices": {"2": 1000}, "movable": movable, "price": 1}],
+        "gangs": [{"id": "g", "pods": [{"count": 1, "gpu": 1000}]}],
+        "shapes": [{"gpu": 2000, "share": 1}],
+        "objectives": ["fragmentation", "weight"],
+    }
+    (lost,) = schedgap.judge(written(tmp_path, data), names=True).lost
+    assert lost.alone and not lost.fits
+    told = "could be placed alone, but fragmentation counts before weight"
+    admitted = "; it fits beside what the best decision places without moves" if movable else ""
+    assert lost.line() == f"g (1 pod, 1 GPU): {told}{admitted}"
+
+
+def test_moves_of_the_best_decision_itself_are_told_as_such(tmp_path: Path) -> None:
+    """What waits wants whole nodes: r is ended for big on n0, and small on n1 would leave a device alone."""
+    data: Data = {
+        "problem": "gang-placement",
+        "nodes": [{"id": "n0", "gpus": [0, 1000]}, {"id": "n1", "gpus": [1000, 1000], "gpu_model": "T4"}],
+        "running": [{"id": "r", "node": "n0", "devices": {"0": 1000}, "movable": True, "price": 1}],
+        "gangs": [
+            {"id": "big", "weight": 2, "pods": [{"count": 1, "gpu": 2000}]},
+            {"id": "small", "pods": [{"count": 1, "gpu": 1000, "selector": {"models": ["T4"]}}]},
+        ],
+        "shapes": [{"gpu": 2000, "share": 1}],
+        "objectives": ["fragmentation", "weight", "moves"],
+    }
+    big, small = schedgap.judge(written(tmp_path, data), names=True).lost
+    told = "admitted beside what the best decision places, its own moves included, by ending r, price 1 (the least,"
+    assert big.fits and told in small.line()
+
+
 def test_moves_admit_a_gang_beside_what_the_best_decision_places(tmp_path: Path) -> None:
     """n0 has three free devices and n1 one: of the gangs of two one fits, and one more where a pod moves to n1."""
     there = [{"id": "n0", "gpus": [1000, 1000, 1000, 0]}, {"id": "n1", "gpus": [1000, 0]}]
