@@ -243,19 +243,20 @@ class _Job:
         return "jobs whose GPUs are not as many on each node" if self.spare else ""
 
     def devices_of_hosts(self) -> Sequence[int]:
-        """GPUs on each of its nodes."""
-        if not self.spare:
-            return [self.devices] * self.count
+        """GPUs on each of its nodes: as ``gres_detail`` tells, else equal shares."""
         detail = self.job.get("gres_detail")
         try:
             devices = [gres(str(entry))[0] for entry in (detail if isinstance(detail, list) else [])]
         except ValueError as fault:
             raise InputError(f"{self.place}.gres_detail: {fault}") from None
         total = self.devices * self.count + self.spare
-        if len(devices) != self.count or sum(devices) != total:
+        if len(devices) == self.count and sum(devices) == total:
+            return devices
+        self.draft.unread["jobs that run and do not tell the GPUs on each node, taken as equal"] += self.count > 1 and total > 0
+        if self.spare:
             what = f"{total} GPUs on {self.count} nodes, and gres_detail does not tell how many on each"
             raise InputError(f"{self.place}.{self.tres}: {what}")
-        return devices
+        return [self.devices] * self.count
 
     def waiting_tasks(self) -> Iterable[str]:
         """Ends of the names of the tasks of a waiting array: ``_0``, ``_1``."""

@@ -130,6 +130,19 @@ def test_what_runs_on_a_real_slurm_is_what_its_nodes_say() -> None:
     assert cpus == [9000, 1000, 6000, 3000]  # n4 has 2000: a job's share of a node is rounded up
 
 
+@pytest.mark.parametrize("parts", [(3, 5), (7, 1), (8, 0)])
+def test_gpus_are_where_slurm_says_also_where_they_would_divide(parts: tuple[int, int], tmp_path: Path) -> None:
+    """A job with 8 GPUs on two nodes was read as 4 and 4, and one that waits for 4 on the fuller one as fitting."""
+    detail = [f"gpu:{part}(IDX:0)" for part in parts]
+    runs = job(1, "RUNNING", 8, nodes=2, where="n[1-2]", gres_detail=detail)
+    snapshot, nodes = written(tmp_path, {"jobs": [runs]}, slurm_nodes())
+    read = read_snapshot(snapshot, nodes=nodes, names=True)
+    assert [sum(pod.devices.values()) // 1000 for pod in read.instance.running] == list(parts) and not read.unread
+    del runs["gres_detail"]
+    read = read_snapshot(written(tmp_path, {"jobs": [runs]}, slurm_nodes())[0], nodes=nodes)
+    assert read.unread == {"jobs that run and do not tell the GPUs on each node, taken as equal": 1}
+
+
 def test_nodes_are_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """So that they may come from a pipe."""
     reads: list[object] = []
