@@ -137,7 +137,7 @@ def slurm(data: Json, source: str, nodes: Path) -> Draft:
     an order, kept as arrival.
     """
     draft = Draft(source)
-    places = _slurm_nodes(draft, nodes)
+    places, taken = _slurm_nodes(draft, nodes)
     jobs = data.get("jobs") if isinstance(data, Mapping) else None
     if not isinstance(jobs, list) or not all(isinstance(job, Mapping) for job in jobs):
         raise InputError(f"{source}: jobs: must be a list of objects, as squeue --json writes it")
@@ -147,16 +147,43 @@ def slurm(data: Json, source: str, nodes: Path) -> Draft:
     together: dict[str, list[_Job]] = defaultdict(list)
     for job in sorted(read, key=lambda job: -job.priority):
         if job.state == "RUNNING":
-            for n, devices in zip(job.hosts, job.devices_of_hosts(), strict=True):  # a pod a node
-                name = job.name if job.count == 1 else f"{job.name} on {draft.nodes[n]['id']}"
-                draft.run(name, n, devices, job.request)
+            _slurm_runs(draft, job)
         elif job.out:
             draft.unread[job.out] += 1
         else:
             together[job.whole_job].append(job)
+    _slurm_taken(draft, taken, read, with_memory)
     for name, parts in together.items():
         _slurm_gang(draft, name, parts, places)
     return draft
+
+
+def _slurm_runs(draft: Draft, job: _Job) -> None:
+    """A pod on each node of a job that holds what it has."""
+    draft.unread["jobs that run on nodes that are not told"] += not job.hosts
+    for n, devices in zip(job.hosts, job.devices_of_hosts() if job.hosts else (), strict=True):
+        name = job.name if job.count == 1 else f"{job.name} on {draft.nodes[n]['id']}"
+        draft.run(name, n, devices, job.request)
+
+
+def _slurm_taken(draft: Draft, taken: Mapping[int, Taken], jobs: Sequence[_Job], with_memory: bool) -> None:
+    """What nodes say is taken, where that is more than jobs say: a user may not see the jobs of others.
+
+    Processors and memory of jobs on several nodes are shares; what a node says of these counts, if its GPUs agree.
+    """
+    placed: dict[int, Counter[str]] = defaultdict(Counter)  # on a node, by the decision
+    for job in jobs:
+        for n in job.hosts if job.state == "CONFIGURING" else ():
+            placed[n].update({"gpu": job.devices, **job.request})
+    for n, (gpus, amounts, room) in taken.items():
+        node = draft.nodes[n]
+        more = gpus - sum(part == 0 for part in node["gpus"]) - placed[n]["gpu"]
+        if more > 0:
+            draft.unread["GPUs that nodes say are taken, and no job that is listed has"] += more
+            draft.run(f"not listed on {node['id']}", n, more, {})
+        for name in ("cpu", "memory") if with_memory else ("cpu",):
+            free = room[name] - max(0, amounts[name] - placed[n][name])
+            node["free"][name] = free if more >= 0 else min(free, node["free"][name])
 
 
 def _slurm_gang(draft: Draft, name: str, parts: Sequence[_Job], places: set[int]) -> None:
@@ -169,14 +196,17 @@ def _slurm_gang(draft: Draft, name: str, parts: Sequence[_Job], places: set[int]
         draft.wait(name + task, pods, seats, per_node=per_node)
 
 
-def _slurm_nodes(draft: Draft, path: Path) -> set[int]:
-    """Adds the nodes; positions of those that take new jobs."""
+Taken = tuple[int, Mapping[str, int], Mapping[str, int]]
+"""GPUs, and by resource what is taken and what is there, as a node says."""
+
+
+def _slurm_nodes(draft: Draft, path: Path) -> tuple[set[int], dict[int, Taken]]:
+    """Adds the nodes; positions of those that take new jobs, and what each says is taken, where it does."""
     open_ones = set()
+    taken: dict[int, Taken] = {}
     for place, name, said, (devices, model) in told_nodes(path):
-        for key, what in {"CPUTot": "a number", "RealMemory": "a number", "State": "a word"}.items():
-            if not re.fullmatch("[0-9]{1,12}" if what == "a number" else ".+", said.get(key, "")):
-                raise InputError(f"{place}: node {name} has no {key}= with {what}, got {said.get(key)!r}")
-        free = {"cpu": WHOLE * int(said["CPUTot"]), "memory": int(said["RealMemory"])}
+        _slurm_numbers(name, said, place)
+        free = {"cpu": WHOLE * int(said["CPUEfctv"]), "memory": int(said["RealMemory"])}
         draft.node(name, devices, model, free, place)
         if any(word in said["State"].upper() for word in UNAVAILABLE):
             draft.unread["nodes that take no new jobs (down, drained, reserved)"] += 1
@@ -184,7 +214,27 @@ def _slurm_nodes(draft: Draft, path: Path) -> set[int]:
             open_ones.add(len(draft.nodes) - 1)
         for label in (said.get("Partitions") or "").split(","):
             draft.nodes[-1]["labels"][f"partition-{label}"] = "yes"
-    return open_ones
+        if "AllocTRES" in said:
+            taken[len(draft.nodes) - 1] = _slurm_alloc(name, said, place, free)
+    return open_ones, taken
+
+
+def _slurm_numbers(name: str, said: dict[str, str], place: str) -> None:
+    """Refuse a node without its numbers; processors are those without the ones that Slurm keeps for itself."""
+    said.setdefault("CPUEfctv", said.get("CPUTot", ""))
+    numbers = ("CPUTot", "CPUEfctv", "RealMemory", *(("CPUAlloc", "AllocMem") if "AllocTRES" in said else ()))
+    for key, what in {**dict.fromkeys(numbers, "a number"), "State": "a word"}.items():
+        if not re.fullmatch("[0-9]{1,12}" if what == "a number" else ".+", said.get(key, "")):
+            raise InputError(f"{place}: node {name} has no {key}= with {what}, got {said.get(key)!r}")
+
+
+def _slurm_alloc(name: str, said: Mapping[str, str], place: str, room: Mapping[str, int]) -> Taken:
+    """What a node says is taken."""
+    try:
+        gpus = gpus_of(said["AllocTRES"])[0]
+    except ValueError as fault:
+        raise InputError(f"{place}: node {name}: AllocTRES: {fault}") from None
+    return gpus, {"cpu": WHOLE * int(said["CPUAlloc"]), "memory": int(said["AllocMem"])}, room
 
 
 MIB = {"K": Fraction(1, 1024), "": Fraction(1), "M": Fraction(1), "G": Fraction(1024), "T": Fraction(1024**2)}
@@ -192,12 +242,16 @@ WAITS_FOR_ROOM = ("", "None", "Resources", "Priority", "ReqNodeNotAvail", "NodeD
 """Reasons of Slurm for a pending job that another decision could place."""
 
 
+HOLDS = ("COMPLETING", "SUSPENDED", "STOPPED")
+"""States beside RUNNING in which a job keeps what it was given, also as words beside another."""
+
+
 class _Job:
     """One job of ``squeue --json``, with what each of its pods has."""
 
     def __init__(self, draft: Draft, job: Mapping[str, Any], place: str, with_memory: bool) -> None:
         self.draft, self.job, self.place = draft, job, place
-        self.state = (self.cell("job_state").split() or [""])[0]
+        self.state = self._state()
         if not self.state:
             raise InputError(f"{place}.job_state: is missing")
         self.live = self.state in ("RUNNING", "PENDING", "CONFIGURING")
@@ -211,6 +265,9 @@ class _Job:
         self.model = self._gpus("tres_req_str")[1]
         self.priority = 0 if self.state == "RUNNING" else self.whole("priority")
         total, _ = self._gpus(self.tres)
+        granted = self._nodes_of("tres_alloc_str")
+        if 0 < len(self.hosts) < granted:  # it completes, and some nodes have left it already
+            total = -(-total // granted) * len(self.hosts)
         self.devices, self.spare = divmod(total, self.count)  # of each pod, and what is left over
         self.request = self._request(with_memory)
         self.allowed = self._allowed()
@@ -218,6 +275,14 @@ class _Job:
 
     def cell(self, key: str) -> str:
         return plain_cell(self.job.get(key))
+
+    def _state(self) -> str:
+        """The first word, but RUNNING of all that hold what they have: a job that completes or is suspended."""
+        told = self.job.get("job_state")
+        words = [word for part in (told if isinstance(told, list) else [told]) for word in plain_cell(part).split()]
+        if any(word in HOLDS for word in words):
+            return "RUNNING"
+        return "CONFIGURING" if "CONFIGURING" in words else (words or [""])[0]
 
     def whole(self, key: str) -> int:
         """A number of a job that waits or runs; 0 of another."""
@@ -229,9 +294,13 @@ class _Job:
 
     def _count(self, by_task: bool) -> int:
         """Pods: hosts that it has, tasks, or the fewest nodes."""
-        counted = re.search(r"(?:^|,)node=([0-9]{1,7})(?:,|$)", self.cell("tres_req_str"))
-        fewest = int(counted[1]) if counted else self.whole("node_count")
+        fewest = self._nodes_of("tres_req_str") or self.whole("node_count")
         return len(self.hosts) or max(1, self.whole("tasks") if by_task else fewest)
+
+    def _nodes_of(self, key: str) -> int:
+        """Nodes of a text of resources, 0 where it does not tell."""
+        counted = re.search(r"(?:^|,)node=([0-9]{1,7})(?:,|$)", self.cell(key))
+        return int(counted[1]) if counted else 0
 
     def _left_out(self) -> str:
         """Why nothing is decided about a job that does not run, if so."""
@@ -252,7 +321,9 @@ class _Job:
         total = self.devices * self.count + self.spare
         if len(devices) == self.count and sum(devices) == total:
             return devices
-        self.draft.unread["jobs that run and do not tell the GPUs on each node, taken as equal"] += self.count > 1 and total > 0
+        self.draft.unread["jobs that run and do not tell the GPUs on each node, taken as equal"] += (
+            self.count > 1 and total > 0
+        )
         if self.spare:
             what = f"{total} GPUs on {self.count} nodes, and gres_detail does not tell how many on each"
             raise InputError(f"{self.place}.{self.tres}: {what}")

@@ -127,7 +127,9 @@ def test_what_runs_on_a_real_slurm_is_what_its_nodes_say() -> None:
     runs = {pod.id: sum(pod.devices.values()) for pod in read.instance.running}
     assert (runs["19 on n3"], runs["19 on n4"], runs["4 on n1"], runs["5"]) == (4000, 1000, 3000, 0)
     cpus = [32000 - node.free["cpu"] for node in read.instance.nodes]
-    assert cpus == [9000, 1000, 6000, 3000]  # n4 has 2000: a job's share of a node is rounded up
+    assert cpus == [9000, 1000, 6000, 2000]
+    memory = [64000 - node.free["memory"] for node in read.instance.nodes]
+    assert memory == [13000, 1000, 10000, 2000]
 
 
 @pytest.mark.parametrize("parts", [(3, 5), (7, 1), (8, 0)])
@@ -141,6 +143,44 @@ def test_gpus_are_where_slurm_says_also_where_they_would_divide(parts: tuple[int
     del runs["gres_detail"]
     read = read_snapshot(written(tmp_path, {"jobs": [runs]}, slurm_nodes())[0], nodes=nodes)
     assert read.unread == {"jobs that run and do not tell the GPUs on each node, taken as equal": 1}
+
+
+@pytest.mark.parametrize(
+    "state", ["COMPLETING", ["COMPLETED", "COMPLETING"], "SUSPENDED", ["RUNNING", "COMPLETING"], ["SUSPENDED"]]
+)
+def test_jobs_that_complete_or_are_suspended_hold_what_they_have(state: Any, tmp_path: Path) -> None:
+    jobs = [{**job(1, "RUNNING", 8, where="n1"), "job_state": state}, job(9, "PENDING", 8, required_nodes="n1")]
+    snapshot, nodes = written(tmp_path, {"jobs": jobs}, slurm_nodes())
+    read = read_snapshot(snapshot, nodes=nodes, names=True)
+    assert [pod.id for pod in read.instance.running] == ["1"] and sum(read.instance.nodes[0].gpus) == 0
+    assert not read.unread and not read.decision["placement"]
+
+
+def test_of_a_job_that_completes_the_nodes_that_are_left_hold_their_share(tmp_path: Path) -> None:
+    jobs = [{**job(1, "COMPLETING", 15, nodes=3, where="n[1-3]"), "nodes": "n[1-2]"}]
+    read = read_snapshot(written(tmp_path, {"jobs": jobs}, slurm_nodes())[0], nodes=tmp_path / "nodes", names=True)
+    assert [sum(pod.devices.values()) for pod in read.instance.running] == [5000, 5000]
+
+
+def test_a_job_that_is_being_configured_is_the_decision_in_newer_words(tmp_path: Path) -> None:
+    jobs = [{**job(1, "", 8, where="n1"), "job_state": ["RUNNING", "CONFIGURING"]}]
+    read = read_snapshot(written(tmp_path, {"jobs": jobs}, slurm_nodes())[0], nodes=tmp_path / "nodes", names=True)
+    assert list(read.decision["placement"]) == ["1"] and not read.instance.running
+
+
+def test_what_nodes_say_is_taken_counts_where_jobs_are_hidden(tmp_path: Path) -> None:
+    """With PrivateData a user sees the own jobs alone; one that is being configured is the decision, not hidden."""
+    jobs = [job(1, "RUNNING", 2, where="n1"), job(2, "CONFIGURING", 4, where="n2")]
+    said = slurm_nodes().replace("CPUAlloc=0", "CPUAlloc=8 CPUEfctv=30").replace("AllocMem=0", "AllocMem=100")
+    told = said.replace("Partitions=gpu", "Partitions=gpu\n   AllocTRES=cpu=8,mem=100M,gres/gpu=6,gres/gpu:v100=6")
+    snapshot, nodes = written(tmp_path, {"jobs": jobs}, told)
+    read = read_snapshot(snapshot, nodes=nodes, names=True)
+    assert [sum(node.gpus) for node in read.instance.nodes] == [2000, 6000, 2000, 2000]
+    assert read.unread == {"GPUs that nodes say are taken, and no job that is listed has": 18}
+    assert [node.free for node in read.instance.nodes[:2]] == [
+        {"cpu": 22000, "memory": 900},
+        {"cpu": 23000, "memory": 901},
+    ]
 
 
 def test_nodes_are_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -299,6 +339,12 @@ def changed(data: Any, *path: Any, value: Any) -> Any:
 
 
 BAD: list[tuple[Any, Any, str, str]] = [
+    (
+        squeue(),
+        slurm_nodes().replace("Partitions=gpu", "Partitions=gpu\n   AllocTRES=gres/gpu=x"),
+        "json",
+        "line 1: node n1: AllocTRES: 'gres/gpu=x': 'x' is no number of GPUs",
+    ),
     (squeue(), "Hello", "json", "nodes: line 1: begins with no NodeName="),
     (squeue(), slurm_nodes()[40:], "json", "nodes: line 1: begins with no NodeName="),
     (squeue(), slurm_nodes()[:-8], "json", "line 22: node n4 is the last and has no empty line after it: the text was"),
