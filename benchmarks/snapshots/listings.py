@@ -258,10 +258,10 @@ class _Job:
         self.hosts = self.named("nodes") if self.live and self.state != "PENDING" else ()
         self.name = self.cell("job_id")
         self.whole_job = self.name if self.cell("het_job_id") in ("", "0") else self.cell("het_job_id")
-        by_task = self.state == "PENDING" and "gpu" in self.cell("tres_per_task")
-        self.count = self._count(by_task)
-        self.per_node = None if by_task or self.count == 1 else 1
-        draft.unread["jobs with GPUs by task, whose number of nodes is not read"] += by_task
+        self.by = by = self._counted_by()
+        self.count = self._count(by)
+        self.per_node = None if by or self.count == 1 else 1
+        draft.unread[f"jobs with GPUs by {by}, whose number of nodes is not read"] += bool(by)
         self.model = self._gpus("tres_req_str")[1]
         self.priority = 0 if self.state == "RUNNING" else self.whole("priority")
         total, _ = self._gpus(self.tres)
@@ -292,10 +292,20 @@ class _Job:
             raise InputError(f"{self.place}.{key}: must be a whole number, got {self.job.get(key)!r}")
         return int(self.cell(key))
 
-    def _count(self, by_task: bool) -> int:
-        """Pods: hosts that it has, tasks, or the fewest nodes."""
+    def _counted_by(self) -> str:
+        """What the GPUs of a waiting job are counted by, where not by node: task, or job where it may have nodes."""
+        if self.state != "PENDING":
+            return ""
+        several = self.cell("max_nodes") != "1" and self._gpus("tres_req_str")[0] > 0
+        by_job = "job" if several and "gpu" in self.cell("tres_per_job") else ""
+        return "task" if "gpu" in self.cell("tres_per_task") else by_job
+
+    def _count(self, by: str) -> int:
+        """Pods: hosts that it has, GPUs of a job that may spread them, tasks, or the fewest nodes."""
+        if by == "job":
+            return self._gpus("tres_req_str")[0]
         fewest = self._nodes_of("tres_req_str") or self.whole("node_count")
-        return len(self.hosts) or max(1, self.whole("tasks") if by_task else fewest)
+        return len(self.hosts) or max(1, self.whole("tasks") if by == "task" else fewest)
 
     def _nodes_of(self, key: str) -> int:
         """Nodes of a text of resources, 0 where it does not tell."""
@@ -373,7 +383,8 @@ class _Job:
 
     def _request(self, with_memory: bool) -> dict[str, int]:
         """Other resources of each node."""
-        found = {"cpu": WHOLE * -(-self.whole("cpus") // self.count)}
+        unit = 1 if self.by == "job" else WHOLE  # the pods of a GPU each may share a processor
+        found = {"cpu": unit * -(-self.whole("cpus") * WHOLE // (self.count * unit))}
         for amount in re.findall(r"(?:^|,)mem=([^,]*)", self.cell(self.tres)) if with_memory and self.live else ():
             memory = re.fullmatch(r"([0-9]{1,12}(?:\.[0-9]{1,6})?)([KMGT]?)", amount)
             if memory is None:

@@ -183,6 +183,16 @@ def test_what_nodes_say_is_taken_counts_where_jobs_are_hidden(tmp_path: Path) ->
     ]
 
 
+@pytest.mark.parametrize(("most", "fits"), [(0, True), (2, True), (1, False)])
+def test_gpus_of_a_whole_job_may_be_on_several_nodes(most: int, fits: bool, tmp_path: Path) -> None:
+    """``--gpus=9`` was one pod of nine devices, certified to fit nowhere; Slurm gives it two nodes."""
+    asked = job(20, "PENDING", 9, tres_per_job="gres:gpu:9", max_nodes=most)
+    snapshot, nodes = written(tmp_path, {"jobs": [asked]}, slurm_nodes())
+    found = schedgap.judge(snapshot, nodes, names=True)
+    assert found.lost[0].fits is fits
+    assert bool(found.unread) is fits
+
+
 def test_nodes_are_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """So that they may come from a pipe."""
     reads: list[object] = []
@@ -203,11 +213,14 @@ def test_what_waits_on_a_real_slurm() -> None:
     assert [name for name in gangs if name.startswith("12")] == ["12_0", "12_1", "12_2", "12_3"]
     assert (gangs["16"].size, gangs["16"].pods[0].gpu, gangs["16"].per_node) == (2, 4000, 1)  # 2 to 3 nodes
     assert (gangs["18"].size, gangs["18"].pods[0].gpu, gangs["18"].per_node) == (12, 1000, None)  # GPUs by task
+    assert (gangs["17"].size, gangs["20"].size, gangs["20"].pods[0].gpu) == (6, 9, 1000)  # --gpus of the whole job
+    assert gangs["20"].pods[0].request == {"cpu": 223, "memory": 223}  # of 2 processors and 2000 MiB
     assert [group.gpu for group in gangs["24"].pods] == [1000, 8000] and "25" not in gangs  # heterogeneous
     assert gangs["15"].pods[0].request["memory"] == 63000
     assert read.unread == {
         "nodes that take no new jobs (down, drained, reserved)": 1,
         "jobs with GPUs by task, whose number of nodes is not read": 1,
+        "jobs with GPUs by job, whose number of nodes is not read": 2,
         "jobs that may not start yet (Dependency)": 1,
         "jobs that may not start yet (BeginTime)": 1,
         "jobs that may not start yet (JobHeldUser)": 1,
@@ -216,13 +229,16 @@ def test_what_waits_on_a_real_slurm() -> None:
 
 
 def test_a_real_slurm_is_judged() -> None:
-    """Job 22 fits on n1 now; Slurm's backfill kept it waiting, since it would end after a larger one should begin."""
+    """Job 22 fits on n1 now; Slurm's backfill kept it waiting, since it would end after a larger one should begin.
+
+    So does job 17, whose six GPUs may be on several nodes; job 20 wants nine, and eight are free where it may go.
+    """
     found = schedgap.judge(*LIVE, names=True)
-    assert found.deciding == ("weight", 0, 2, True) and found.best.status == "optimal"
+    assert found.deciding == ("weight", 0, 8, True) and found.best.status == "optimal"
     told = {lost.gang: lost.line() for lost in found.lost}
-    assert [name for name, line in told.items() if "the best decision places it" in line] == ["22"]
+    assert [name for name, line in told.items() if "the best decision places it" in line] == ["17", "22"]
     assert "fragmentation: 8 GPUs are free where it may go, 7 are wanted, in no such pieces" in told["12_3"]
-    assert "capacity: 8 GPUs are free where it may go, 9 are wanted" in told["20"]
+    assert "would fit without its selector" in told["20"]
     assert "would fit without its selector" in told["15"]  # on the node that is drained
 
 
