@@ -148,13 +148,15 @@ def slurm(data: Json, source: str, nodes: Path) -> Draft:
     for job in sorted(read, key=lambda job: -job.priority):
         if job.state == "RUNNING":
             _slurm_runs(draft, job)
-        elif job.out:
-            draft.unread[job.out] += 1
         else:
             together[job.whole_job].append(job)
     _slurm_taken(draft, taken, read, with_memory)
     for name, parts in together.items():
-        _slurm_gang(draft, name, parts, places)
+        out = next((job.out for job in parts if job.out), "")
+        if out:  # a job of several parts starts as a whole
+            draft.unread[out] += 1
+        else:
+            _slurm_gang(draft, name, parts, places)
     return draft
 
 

@@ -193,6 +193,14 @@ def test_gpus_of_a_whole_job_may_be_on_several_nodes(most: int, fits: bool, tmp_
     assert bool(found.unread) is fits
 
 
+def test_a_job_of_several_parts_is_left_out_as_a_whole(tmp_path: Path) -> None:
+    """Of two parts, one with 3 GPUs on two nodes, the other was a gang of its own."""
+    parts = [job(5, "PENDING", 2, het_job_id=5), job(6, "PENDING", 3, nodes=2, het_job_id=5), job(7, "PENDING", 1)]
+    read = read_snapshot(written(tmp_path, {"jobs": parts}, slurm_nodes())[0], nodes=tmp_path / "nodes", names=True)
+    assert [gang.id for gang in read.instance.gangs] == ["7"]
+    assert read.unread == {"jobs whose GPUs are not as many on each node": 1}
+
+
 def test_nodes_are_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """So that they may come from a pipe."""
     reads: list[object] = []
