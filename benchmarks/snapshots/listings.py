@@ -19,9 +19,16 @@ from schedgap.formulations.common.errors import InputError
 from schedgap.formulations.common.instance import MOST_GPUS, Json, Solution, read_json
 from schedgap.formulations.gang_placement.instance import WHOLE, GangPlacementInstance
 
-UNAVAILABLE = ("DOWN", "DRAIN", "FAIL", "MAINT", "NOT_RESPONDING", "PLANNED", "POWER", "REBOOT", "RESERVED", "UNKNOWN")
+UNAVAILABLE = ("DOWN", "DRAIN", "FAIL", "MAINT", "NOT_RESPONDING", "POWER", "REBOOT", "RESERVED", "UNKNOWN")
 """States of nodes that take no new jobs, as parts of Slurm's words."""
+OPEN = {
+    "PLANNED": "nodes that Slurm keeps for a planned job, read as open",
+    "POWERED_DOWN": "nodes that are powered down, read as open",
+}
+"""Words of Slurm beside which a node takes new jobs: to keep or start it is a decision of the scheduler."""
 
+MOST_GANGS = 100_000
+"""Jobs of Slurm that wait, each task of an array one."""
 SHORTENED = "names of more than 200 characters, shortened"
 
 
@@ -210,10 +217,12 @@ def _slurm_nodes(draft: Draft, path: Path) -> tuple[set[int], dict[int, Taken]]:
         _slurm_numbers(name, said, place)
         free = {"cpu": WHOLE * int(said["CPUEfctv"]), "memory": int(said["RealMemory"])}
         draft.node(name, devices, model, free, place)
-        if any(word in said["State"].upper() for word in UNAVAILABLE):
+        words = said["State"].upper().split("+")
+        if any(part in word for word in words if word not in OPEN for part in UNAVAILABLE):
             draft.unread["nodes that take no new jobs (down, drained, reserved)"] += 1
         else:
             open_ones.add(len(draft.nodes) - 1)
+            draft.unread.update(what for word, what in OPEN.items() if word in words)
         for label in (said.get("Partitions") or "").split(","):
             draft.nodes[-1]["labels"][f"partition-{label}"] = "yes"
         if "AllocTRES" in said:
@@ -273,6 +282,8 @@ class _Job:
         self.devices, self.spare = divmod(total, self.count)  # of each pod, and what is left over
         self.request = self._request(with_memory)
         self.allowed = self._allowed()
+        whole = "none" in self.words("shared") or "true" in self.words("exclusive")
+        draft.unread["jobs that ask for whole nodes, judged by their GPUs alone"] += whole and self.state == "PENDING"
         self.out = self._left_out()
 
     def cell(self, key: str) -> str:
@@ -280,11 +291,15 @@ class _Job:
 
     def _state(self) -> str:
         """The first word, but RUNNING of all that hold what they have: a job that completes or is suspended."""
-        told = self.job.get("job_state")
-        words = [word for part in (told if isinstance(told, list) else [told]) for word in plain_cell(part).split()]
+        words = self.words("job_state")
         if any(word in HOLDS for word in words):
             return "RUNNING"
         return "CONFIGURING" if "CONFIGURING" in words else (words or [""])[0]
+
+    def words(self, key: str) -> list[str]:
+        """Those of a text, or of a list of texts, as newer versions write them."""
+        told = self.job.get(key)
+        return [word for part in (told if isinstance(told, list) else [told]) for word in plain_cell(part).split()]
 
     def whole(self, key: str) -> int:
         """A number of a job that waits or runs; 0 of another."""
@@ -350,7 +365,11 @@ class _Job:
             self.draft.unread["job arrays whose tasks are not all listed"] += ends is None
             if ends is not None:
                 first, step = int(ends[1]), int(ends[3] or 1)
-                endings += [f"_{k}" for k in range(first, int(ends[2] or first) + 1, step)]
+                listed = range(first, int(ends[2] or first) + 1, step)
+                if len(self.draft.gangs) + len(endings) + len(listed) > MOST_GANGS:
+                    place = f"{self.place}.array_task_string"
+                    raise InputError(f"{place}: {tasks[:40]!r}: more than {MOST_GANGS} jobs and tasks wait")
+                endings += [f"_{k}" for k in listed]
         self.draft.unread["job arrays of which fewer tasks may run at a time"] += bool(limited)
         return endings or [""]
 

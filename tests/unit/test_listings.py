@@ -201,6 +201,31 @@ def test_a_job_of_several_parts_is_left_out_as_a_whole(tmp_path: Path) -> None:
     assert read.unread == {"jobs whose GPUs are not as many on each node": 1}
 
 
+@pytest.mark.parametrize(
+    ("state", "opened_as"),
+    [
+        ("IDLE+PLANNED", "nodes that Slurm keeps for a planned job, read as open"),
+        ("IDLE+CLOUD+POWERED_DOWN", "nodes that are powered down, read as open"),
+        ("IDLE+PLANNED+DRAIN", None),
+        ("IDLE+POWERING_DOWN", None),
+    ],
+)
+def test_what_the_scheduler_itself_keeps_is_open(state: str, opened_as: str | None, tmp_path: Path) -> None:
+    """A node that backfill plans for was closed, and the job that waits for it would fit."""
+    jobs = [job(9, "PENDING", 8, required_nodes="n4")]
+    snapshot, nodes = written(tmp_path, {"jobs": jobs}, slurm_nodes(state=state))
+    found = schedgap.judge(snapshot, nodes, names=True)
+    assert found.lost[0].fits is (opened_as is not None)
+    assert found.unread == {opened_as or "nodes that take no new jobs (down, drained, reserved)": 1}
+
+
+@pytest.mark.parametrize("asked", [{"exclusive": ["true"]}, {"shared": "none"}, {"shared": ["none"]}])
+def test_jobs_that_ask_for_whole_nodes_are_counted(asked: Any, tmp_path: Path) -> None:
+    jobs = [job(9, "PENDING", 1, **asked), job(8, "RUNNING", 1, where="n1", **asked), job(7, "PENDING", 1, shared=[])]
+    read = read_snapshot(written(tmp_path, {"jobs": jobs}, slurm_nodes())[0], nodes=tmp_path / "nodes")
+    assert read.unread == {"jobs that ask for whole nodes, judged by their GPUs alone": 1}
+
+
 def test_nodes_are_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """So that they may come from a pipe."""
     reads: list[object] = []
@@ -363,6 +388,12 @@ def changed(data: Any, *path: Any, value: Any) -> Any:
 
 
 BAD: list[tuple[Any, Any, str, str]] = [
+    (
+        {"jobs": [job(3, "PENDING", 4, array_task_string="0-9,0-9999999")]},
+        slurm_nodes(),
+        "json",
+        "jobs[0].array_task_string: '0-9,0-9999999': more than 100000 jobs and tasks wait",
+    ),
     (
         squeue(),
         slurm_nodes().replace("Partitions=gpu", "Partitions=gpu\n   AllocTRES=gres/gpu=x"),
