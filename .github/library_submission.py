@@ -9,8 +9,8 @@ are taken from git's store as bytes, and nothing of it is run.
 
 from __future__ import annotations
 
-import hashlib
 import json
+import os
 import re
 import subprocess
 import sys
@@ -18,11 +18,12 @@ import tempfile
 from pathlib import Path, PurePosixPath
 from typing import Any
 
+from schedgap.benchmarks.library.collection import KEY, BestKnown, Entry, read
+from schedgap.formulations.common.errors import InputError
+
 COLLECTION = PurePosixPath("benchmarks/library/collection")
-KEY = "reference_record"
-FREE = ("found", "proven", "made", "history", "certificate")
-"""What is the submitter's to say, who found and proved it, or is compared in another way. All else is as ``submit``
-writes it, the instance, too."""
+MOST_SAID = 4000
+"""Bytes that who found and proved it, when, and further history may add to what ``submit`` writes."""
 
 
 def git(*arguments: str) -> bytes:
@@ -36,96 +37,141 @@ def content(commit: str, path: PurePosixPath) -> bytes | None:
     return ran.stdout if ran.returncode == 0 else None
 
 
-def whole_of(text: bytes, path: PurePosixPath) -> dict[str, Any]:
-    """An instance with the record of this name."""
-    try:
-        found = json.loads(text)
-        if found[KEY]["id"] == f"{path.parent.name.replace('_', '-')}/{path.stem}":
-            return dict(found)
-    except (ValueError, KeyError, TypeError, RecursionError):
-        pass
-    raise SystemExit(f"{path}: is not the record of this name")
+def entry_of(text: bytes, path: PurePosixPath, library: Path) -> Entry:
+    """A record, as the package reads it, in a library of its own."""
+    home = library / path.parent.name
+    home.mkdir(parents=True, exist_ok=True)
+    (home / path.name).write_bytes(text)
+    return read(home / path.name)
 
 
-def differences(offered: dict[str, Any], written: dict[str, Any], certificate: bytes | None, stem: str) -> list[str]:
-    """Where a record is not what ``submit`` wrote."""
-    found = [key for key in {**written, **offered} if key != KEY and offered.get(key) != written.get(key)]
-    old, new = written[KEY], offered[KEY]
-    found += [key for key in {**old, **new} if key not in FREE and new.get(key) != old.get(key)]
-    past = old.get("history", [])
-    if new.get("history", [])[: len(past)] != past:
-        found.append("history")
-    digest = certificate and hashlib.sha256(certificate).hexdigest()[:8]
-    if new.get("certificate") != (f"{stem}-{digest}.cert" if "certificate" in old else None):
-        found.append("certificate")
-    return found
+def expected(offered: BestKnown, written: Entry, before: BestKnown | None) -> BestKnown:
+    """What ``submit`` wrote with what is the submitter's to say; where that does not fit it is left out."""
+    known, said = written.known, {}
+    if offered.found and (before is None or known.solution != before.solution):
+        said["found"] = offered.found.model_copy(update={"settings": {}})
+    if offered.proven and before is not None and (known.bound, known.proof) != (before.bound, before.proof):
+        said["proven"] = offered.proven.model_copy(update={"settings": {}})
+    if offered.history[: len(known.history)] == known.history:
+        said["history"] = offered.history
+    name = offered.made.get("file")
+    if before is None and isinstance(name, str) and name.isprintable() and "/" not in name and len(name) <= 200:
+        said["made"] = {"file": name}
+    return known.model_copy(update=said)
 
 
-def submit(base: str, head: str, path: PurePosixPath, folder: Path) -> int:
-    """Offer one record; the exit status."""
-    offered, known = content(head, path), content(base, path)
-    if offered is None:
+def differences(offered: bytes, written: bytes) -> list[str]:
+    """Where a file is not what it should be, byte for byte."""
+    if offered == written:
+        return []
+    new, old = json.loads(offered), json.loads(written)
+    found = []
+    for one, other in ((new, old), (new[KEY], old[KEY])):
+        keys = sorted({*one, *other} - {KEY})
+        found += [key for key in keys if (key in one, dumped(one.get(key))) != (key in other, dumped(other.get(key)))]
+    return found or ["spaces, order or how numbers are written"]
+
+
+def dumped(value: Any) -> str:
+    """JSON text, in which true is not 1."""
+    return json.dumps(value)
+
+
+def certificates(head: str, path: PurePosixPath, changed: set[str], after: Entry, before: str | None) -> list[str]:
+    """What is wrong with the certificates that are changed beside a record: only what ``submit`` writes and removes."""
+    name = after.known.certificate
+    due = {one for one in (name, before) if one is not None} if name != before else set()
+    faults = [f"{one}: `submit` does not write or remove it" for one in sorted(changed - due)]
+    faults += [f"{one}: is missing among what is changed" for one in sorted(due - changed)]
+    if before in due and content(head, path.parent / str(before)) is not None:
+        faults.append(f"{before}: `submit` removes it")
+    kept = after.certificate.read_bytes() if name in due and after.certificate is not None else None
+    if kept is not None and content(head, path.parent / str(name)) != kept:
+        faults.append(f"{name}: is not what `submit` writes")
+    return faults
+
+
+def submit(base: str, head: str, path: PurePosixPath, changed: set[str], folder: Path) -> int:
+    """Offer one record, beside which these certificates are changed; the exit status."""
+    text, known = content(head, path), content(base, path)
+    if text is None:
         print(f"{path}: a record is not taken away")
         return 1
-    whole = whole_of(offered, path)
-    record = whole[KEY]
-    (folder / "instance.json").write_bytes(offered)
-    library = folder / "library" / path.parent.name
-    library.mkdir(parents=True)
-    before: dict[str, Any] = {}
-    if known is not None:
-        (library / path.name).write_bytes(known)
-        before = whole_of(known, path)[KEY]
-        if "certificate" in before:
-            (library / before["certificate"]).write_bytes(content(base, path.parent / before["certificate"]) or b"")
-    credit = record.get("found") or record.get("proven") or {}
-    solution = {"status": "feasible", "objective": record.get("objective"), "solution": record.get("solution")}
-    solution |= {key: credit[key] for key in ("method", "engine", "seed") if key in credit}
-    (folder / "solution.json").write_text(json.dumps(solution))
-    command = ["schedgap", "library", "submit", record["id"], "solution.json", f"--by={credit.get('by', '')}"]
+    before = None if known is None else entry_of(known, path, folder / "library").known
+    try:
+        record = entry_of(text, path, folder / "offered").known
+    except InputError as error:
+        print(ascii(str(error).replace(f"{folder}/offered/", ""))[1:-1])
+        return 2
+    if before is not None and before.certificate is not None:
+        kept = content(base, path.parent / before.certificate) or b""
+        (folder / "library" / path.parent.name / before.certificate).write_bytes(kept)
+    old = before and before.found
+    credit = record.found if record.found is not None and record.found != old else record.proven
+    solution = {"status": "feasible", "objective": record.objective, "solution": record.solution}
+    facts = {} if credit is None else credit.model_dump(include={"method", "engine", "seed"}, exclude_none=True)
+    (folder / "solution.json").write_text(json.dumps(solution | facts))
+    command = ["schedgap", "library", "submit", record.id, "solution.json", f"--by={credit.by if credit else ''}"]
     command += ["--library", "library", "--json"]
-    if known is None:
-        command += ["--instance", "instance.json"]
-        command += [f"--license={record.get('license', '')}", f"--cite={record.get('cite', '')}"]
-    certificate = None
-    if "certificate" in record:
-        certificate = content(head, path.parent / str(record["certificate"])) or b""
-        if record["certificate"] != before.get("certificate"):
-            (folder / "offered.cert").write_bytes(certificate)
-            command += ["--certificate", "offered.cert"]
+    if before is None:
+        command += ["--instance", f"offered/{path.parent.name}/{path.name}"]
+        command += [f"--license={record.license or ''}", f"--cite={record.cite or ''}"]
+    if record.certificate is not None and (before is None or record.certificate != before.certificate):
+        (folder / "offered.cert").write_bytes(content(head, path.parent / record.certificate) or b"")
+        command += ["--certificate", "offered.cert"]
     ran = subprocess.run(command, cwd=folder, capture_output=True, text=True)
     print(ran.stdout + ran.stderr, end="")
     if ran.returncode:
         return ran.returncode
     if not json.loads(ran.stdout)["improved"]:
-        print(f"{record['id']}: no better than what is known")
+        print(f"{record.id}: no better than what is known")
         return 1
-    others = differences(whole, whole_of((library / path.name).read_bytes(), path), certificate, path.stem)
+    written = read(folder / "library" / path.parent.name / path.name)
+    due = Entry(expected(record, written, before), written.data, written.path).write(folder / "due")
+    assert due.path is not None
+    others = differences(text, due.path.read_bytes())
     if others:
-        print(f"{record['id']}: the record is not what `schedgap library submit` writes: {', '.join(others)}")
-    return 1 if others else 0
+        print(f"{record.id}: the record is not what `schedgap library submit` writes: {', '.join(map(ascii, others))}")
+    elif len(text) > len((folder / "library" / path.parent.name / path.name).read_bytes()) + MOST_SAID:
+        others = [f"{record.id}: more than {MOST_SAID} bytes are said of who found it and when"]
+        print(*others)
+    faults = certificates(head, path, changed, written, before and before.certificate)
+    print(*(ascii(f"{record.id}: {one}")[1:-1] for one in faults), sep="\n", end="\n" * bool(faults))
+    return 1 if others or faults else 0
 
 
-def belongs(path: PurePosixPath, records: list[PurePosixPath]) -> bool:
-    """Whether it is a certificate of one of these records."""
+def mode(commit: str, path: str) -> str:
+    """The mode of a file of a commit; "100644" also where it has none: it is removed."""
+    listed = git("--literal-pathspecs", "ls-tree", "--full-tree", "-z", commit, "--", path)
+    return listed[:6].decode() or "100644"
+
+
+def record_of(path: PurePosixPath) -> PurePosixPath | None:
+    """The record whose certificate this would be."""
     stem = re.sub(r"-[0-9a-f]{8}$", "", path.stem)
-    return path.suffix == ".cert" and path.with_name(f"{stem}.json") in records
+    return path.with_name(f"{stem}.json") if path.suffix == ".cert" and stem != path.stem else None
 
 
 def main(base: str, head: str) -> int:
     """Judge everything that HEAD changes."""
     fork = git("merge-base", base, head).decode().strip()
-    names = git("diff", "--no-ext-diff", "--no-renames", "--name-only", "-z", fork, head).decode(errors="replace")
-    changed = [PurePosixPath(line) for line in names.split("\0") if line]
+    names = git("diff", "--no-ext-diff", "--no-renames", "--name-only", "-z", fork, head)
+    lines = [line for line in os.fsdecode(names).split("\0") if line]
+    links = [line for line in lines if mode(head, line) != "100644"]
+    if links:
+        print(f"a submission has plain files alone, not links or programs: {', '.join(map(ascii, links))}")
+        return 1
+    changed = [PurePosixPath(line) for line in lines]
     records = [path for path in changed if path.parent.parent == COLLECTION and path.suffix == ".json"]
-    others = [path for path in changed if path not in records and not belongs(path, records)]
+    others = [path for path in changed if path not in records and record_of(path) not in records]
     if others or not records:
         print(f"a submission changes records alone, this one: {', '.join(map(ascii, map(str, others))) or 'none'}")
         return 1
     statuses = []
     for path in records:
+        certs = {other.name for other in changed if record_of(other) == path}
         with tempfile.TemporaryDirectory() as folder:
-            statuses.append(submit(base, head, path, Path(folder)))
+            statuses.append(submit(base, head, path, certs, Path(folder)))
     print(f"{statuses.count(0)} of {len(statuses)} records are better and right")
     return max(statuses)
 

@@ -8,7 +8,7 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -20,7 +20,7 @@ from support.command import Command
 
 from schedgap.benchmarks.hosting.site import EVERYTHING, SCHEMA, Site, content_hash, everything, schema
 from schedgap.benchmarks.hosting.standings import Outcome, standings
-from schedgap.benchmarks.library.collection import SHIPPED, Entry, entries, faults, find, read
+from schedgap.benchmarks.library.collection import SHIPPED, Entry, _text, entries, faults, find, read
 from schedgap.benchmarks.library.improve import Offer, credit, judge
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -340,7 +340,7 @@ def test_what_is_not_what_submit_writes_is_refused(origin: Path, request_branch:
     data["reference_record"] |= {"bound": 1.0, "proof": "claimed", "proven": data["reference_record"]["found"]}
     path.write_text(json.dumps(data))
     status, told = host(origin, offered(request_branch, origin, "bound"), tmp_path / "clone")
-    assert status == 1 and "is not what `schedgap library submit` writes: bound, proof" in told
+    assert status == 1 and "is not what `schedgap library submit` writes: 'bound', 'proof'" in told
     (request_branch / ".github" / "library_submission.py").write_text("print('all is well')\n")
     status, told = host(origin, offered(request_branch, origin, "code"), tmp_path / "again")
     assert status == 1 and "a submission changes records alone" in told
@@ -355,11 +355,110 @@ def test_no_other_part_of_a_record_changes(origin: Path, request_branch: Path, t
     record |= {"accepted": ["nobody 1.0"], "history": []}
     path.write_text(json.dumps(data))
     status, told = host(origin, offered(request_branch, origin, "instance"), tmp_path / "clone")
-    assert status == 1 and "`schedgap library submit` writes: horizon, accepted, history" in told
+    assert status == 1 and "`schedgap library submit` writes: 'horizon', 'accepted', 'history'" in told
     (foreign,) = path.parent.glob("tiny-1-*.cert")
     foreign.write_bytes(b"changed")
     status, told = host(origin, offered(request_branch, origin, "foreign"), tmp_path / "again")
     assert status == 1 and f"changes records alone, this one: '{foreign.relative_to(request_branch)}'" in told
+
+
+def refused(origin: Path, mine: Path, clone: Path, said: str) -> None:
+    """What the request's branch has now is refused with these words."""
+    status, told = host(origin, offered(mine, origin, said), clone)
+    assert status in (1, 2) and said in told, told
+
+
+def test_links_are_refused(origin: Path, request_branch: Path, tmp_path: Path) -> None:
+    """A record, and a certificate, whose file is a link with the right bytes as its target."""
+    shipped = find(ID).certificate
+    assert shipped is not None
+    path = better(request_branch, shipped.read_bytes())
+    (cert,) = path.parent.glob("worst-ff-*.cert")
+    whole = git(request_branch, "hash-object", "-w", str(path))
+    name = str(path.relative_to(request_branch))
+    git(request_branch, "add", "--all")
+    git(request_branch, "update-index", "--cacheinfo", f"120000,{whole},{name}")
+    git(request_branch, "commit", "--quiet", "--message", "link")
+    head = git(request_branch, "rev-parse", "HEAD")
+    git(request_branch, "push", "--quiet", "origin", "HEAD")
+    status, told = host(origin, head, tmp_path / "clone")
+    assert status == 1 and f"plain files alone, not links or programs: '{name}'" in told
+    target = cert.read_bytes()
+    cert.unlink()
+    cert.symlink_to("worst-ff.json")
+    refused(origin, request_branch, tmp_path / "again", "plain files alone, not links or programs: ")
+    cert.unlink()
+    cert.write_bytes(target)
+    assert host(origin, offered(request_branch, origin, "good"), tmp_path / "good")[0] == 0
+
+
+RECORD = "reference_record"
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (lambda r: r["history"].append(17), "history[1]: must be"),
+        (lambda r: r.update(proven=17), "proven: must be"),
+        (lambda r: r["found"].update(date="not a date"), "found.date: "),
+        (lambda r: r["found"].update(seed=True), "found.seed: must be"),
+        (lambda r: r["made"].update(note="mine"), "submit` writes: 'made'"),
+        (lambda r: r["found"].update(settings={"text": "x"}), "submit` writes: 'found'"),
+        (lambda r: r.update(proven=r["found"]), "submit` writes: 'proven'"),
+        (lambda r: r["history"].extend([r["history"][0]] * 40), "more than 4000 bytes are said"),
+        (lambda r: r["made"].update(seed=True), "submit` writes: 'made'"),
+    ],
+)
+def test_what_is_free_is_read_too(
+    origin: Path, request_branch: Path, tmp_path: Path, change: Callable[[dict[str, Any]], object], said: str
+) -> None:
+    path = better(request_branch)
+    data = read_like(path)
+    change(data[RECORD])
+    path.write_text(_text(data))
+    refused(origin, request_branch, tmp_path / "clone", said)
+
+
+def test_the_file_is_compared_byte_for_byte(origin: Path, request_branch: Path, tmp_path: Path) -> None:
+    """True for 1, a key given twice, spaces; as it was written, with another finder and day, it is taken."""
+    path = better(request_branch)
+    text = path.read_text()
+    assert '"version"' not in text and text.startswith("{\n")
+    one = re.search(r'"(\w+)":1[,}]', text)
+    assert one is not None
+    cases = (
+        (text.replace("\n", "\n" + " " * 1000, 1), "spaces, order or how numbers are written"),
+        (text + "\n", "spaces, order or how numbers are written"),
+        (text.replace('  "id":', '  "id": "rar-ddls/tiny-1",\n  "id":', 1), "given twice in one object"),
+        (text.replace(one[0], one[0].replace("1", "true"), 1), "submit` writes: "),
+    )
+    for number, (changed, said) in enumerate(cases):
+        assert changed != text
+        path.write_text(changed)
+        refused(origin, request_branch, tmp_path / f"clone-{number}", said)
+    data = json.loads(text)
+    data[RECORD]["found"] |= {"by": "Someone Else", "date": "2026-01-31"}
+    path.write_text(_text(data))
+    assert host(origin, offered(request_branch, origin, "good"), tmp_path / "good")[0] == 0
+
+
+def test_certificates_beside_a_record_are_those_of_submit(origin: Path, request_branch: Path, tmp_path: Path) -> None:
+    """A stray one, one that is wanted and missing, and one with more bytes than `submit` wrote."""
+    path = better(request_branch)
+    stray = path.with_name("worst-ff-0123abcd.cert")
+    stray.write_bytes(b"anything" * 1000)
+    refused(origin, request_branch, tmp_path / "clone", "worst-ff-0123abcd.cert: `submit` does not write or remove it")
+    stray.unlink()
+    shipped = find(ID).certificate
+    assert shipped is not None
+    git(request_branch, "checkout", "--quiet", "main", "--", ".")
+    path = better(request_branch, shipped.read_bytes())
+    (cert,) = path.parent.glob("worst-ff-*.cert")
+    content = cert.read_bytes()
+    cert.write_bytes(gzip.compress(gzip.decompress(content), 1))
+    refused(origin, request_branch, tmp_path / "other", f"{cert.name}: is not what `submit` writes")
+    cert.write_bytes(content)
+    assert host(origin, offered(request_branch, origin, "good"), tmp_path / "good")[0] == 0
 
 
 def attacked(mine: Path, marker: Path) -> None:
