@@ -34,7 +34,9 @@ from schedgap.solvers.result import Deadline, Proof, Result, SolveOptions, Statu
 
 NOTHING: Solution = {"placement": {}}
 """The decision that places no gang."""
-LEVEL = "required level"
+LEVEL = "its required level"
+CLOSED = "nodes that do not take it (selector, partition, taint, closed, or outside the domain where it runs)"
+PODS = "would fit, but the nodes' own limit of pods is reached"
 TOGETHER = "together: its GPUs alone would fit, not with all else"
 
 MOST_LOST = 100
@@ -297,6 +299,7 @@ class _Judge:
         changed = {} if objectives is None else {"objectives": list(objectives)}
         self.instance = GangPlacementInstance.parse({**snapshot.instance.to_dict(), **changed}, "snapshot")
         self.time_limit = time_limit
+        self.open = 0  # questions that wait for a part of the time, of which each has an equal one
         self.seed = seed
 
     def run(self) -> Judgement:
@@ -322,6 +325,12 @@ class _Judge:
         """With so much of the time that is left."""
         deadline = self.deadline.capped(part * (self.deadline.remaining() or 0.0))
         return SolveOptions(deadline=deadline, seed=self.seed)
+
+    def _share(self) -> SolveOptions:
+        """With the part of the time that one of the open questions has; there is one fewer then."""
+        part = 1.0 / max(1, self.open)
+        self.open -= 1
+        return self._options(part)
 
     def _best(self, report: CheckReport) -> Result:
         """The best decision; an optimum that two engines agree on is told so.
@@ -357,13 +366,20 @@ class _Judge:
         gangs = [gang for gang in self.instance.gangs if gang.id not in placed]
         seats = best["placement"]
         kept = [_first(gang, len(seats[gang.id])) for gang in self.instance.gangs if gang.id in seats]
+        ahead = 2 * sum(gang.id not in seats for gang in gangs)  # why, and what would admit it
         lost = []
         for gang in gangs:
+            self.open = ahead
+            ahead -= gang.id not in seats
             gpus = Fraction(sum(group.gpu * group.count for group in gang.pods), WHOLE)
             facts: dict[str, Any] = {"alone": True} if gang.id in seats else self._why(gang, found)
             lost.append(Lost(gang.id, gang.size, gpus, gang.id in seats, **facts))
         own = bool(best.get("moved") or best.get("preempted"))
+        self.open = sum(not one.fits and one.alone is not None for one in lost) + sum(
+            one.alone is False for one in lost
+        )
         admitted = [self._with_moves(one, gang, kept, own) for one, gang in zip(lost, gangs, strict=True)]
+        self.open = sum(_unproven(one) for one in admitted)
         return [self._with_proof(one) for one in admitted]
 
     def _with_moves(self, lost: Lost, gang: Gang, kept: list[Gang], own: bool) -> Lost:
@@ -383,15 +399,16 @@ class _Judge:
 
     def _certified(self, lost: Lost) -> tuple[GangPlacementInstance, Mapping[str, Json]] | None:
         """That no moves and preemptions admit the gang, where that is so."""
-        if lost.alone is not False or lost.moves is not None or not lost.moves_proven or self.deadline.passed:
+        if not _unproven(lost) or self.deadline.passed:
             return None
+        deadline = self._share().deadline
         (gang,) = (one for one in self.instance.gangs if one.id == lost.gang)
         made = self._with([gang], ["weight", "moves"])
         value = self.problem.check(made, NOTHING).objective
-        budget = Budget(self.deadline)
+        budget = Budget(deadline)
         try:
             with budget:
-                return made, prove(made, value, NOTHING, Effort(self.deadline))
+                return made, prove(made, value, NOTHING, Effort(deadline))
         except (Unproven, OutOfBudgetError):
             budget.end()
             return None
@@ -402,7 +419,7 @@ class _Judge:
         alone = self._placeable(gang)
         reasons = [self._rival(best)] if alone else []
         if alone is False:
-            reasons = self._relaxed(gang) or [self._short(gang)]
+            reasons = self._relaxed(gang)
         return {"alone": alone, "reasons": tuple(reasons)}
 
     def _rival(self, best: Result) -> str:
@@ -415,18 +432,31 @@ class _Judge:
         return "could be placed alone; the best decision that was found, not proven, does without it"
 
     def _relaxed(self, gang: Gang) -> list[str]:
-        """What it would fit without, one thing at a time."""
-        plain = tuple(group.model_copy(update={"selector": Selector()}) for group in gang.pods)
-        without: dict[str, dict[str, Any]] = {"selector": {"pods": plain}, "quota": {"queue": None}}
-        without["limit of pods a node"] = {"per_node": None}
-        for name in {name: None for group in gang.pods for name in group.request}:
-            without[f"request for {name}"] = {"pods": tuple(_without(group, name) for group in gang.pods)}
-        reasons = []
-        for what, changes in {LEVEL: {"required": None}, **without}.items():
-            changed = gang.model_copy(update=changes)
-            if changed != gang and self._placeable(changed):
+        """What it would fit without, one thing at a time; last, what of these is undecided."""
+        asked = {what: gang.model_copy(update=changes) for what, changes in self._changes(gang).items()}
+        asked = {what: changed for what, changed in asked.items() if changed != gang}
+        reasons, undecided = [], []
+        self.open += len(asked) + 1  # and what is short
+        for what, changed in asked.items():
+            fits = self._placeable(changed)
+            if fits:
                 reasons.append(self._wider(gang, what))
-        return reasons
+            elif fits is None:
+                undecided.append(f"on {CLOSED}" if what == CLOSED else f"without {what}")
+        reasons = reasons or [self._short(gang)]
+        return [*reasons, *([f"undecided in the time: {', '.join(undecided)}"] if undecided else [])]
+
+    def _changes(self, gang: Gang) -> dict[str, dict[str, Any]]:
+        """What could be dropped; of a gang that runs in part, a level and the domain in which it does together."""
+        plain = {"pods": tuple(group.model_copy(update={"selector": Selector()}) for group in gang.pods)}
+        tied = gang.required is not None and gang.id in self.snapshot.seated
+        changes: dict[str, dict[str, Any]] = {LEVEL: {"required": None}, CLOSED: plain}
+        if tied:
+            changes = {f"{LEVEL} and on {CLOSED}": {"required": None, **plain}}
+        changes |= {"its quota": {"queue": None}, "its limit of pods a node": {"per_node": None}}
+        for name in {name: None for group in gang.pods for name in group.request}:
+            changes[f"its request for {name}"] = {"pods": tuple(_without(group, name) for group in gang.pods)}
+        return changes
 
     def _wider(self, gang: Gang, what: str) -> str:
         """Where a gang would fit without a condition; of a level in which wider one, the narrowest."""
@@ -436,8 +466,10 @@ class _Judge:
             if fits:
                 return f"would fit in one {level}, but not in one {gang.required}"
             if fits is None:
-                return f"would fit without its {LEVEL}, in one {level} undecided in the time"
-        return f"would fit without its {what}"
+                return f"would fit without {LEVEL}, in one {level} undecided in the time"
+        if what == CLOSED:
+            return f"would fit on {what}"
+        return PODS if what == "its request for pods" else f"would fit without {what}"
 
     def _with(self, gangs: Sequence[Gang], objectives: Sequence[str]) -> GangPlacementInstance:
         data = self.instance.to_dict()
@@ -449,9 +481,10 @@ class _Judge:
 
     def _placeable(self, gang: Gang) -> bool | None:
         """Whether the gang could be placed if nothing else waited; None where the time is over."""
+        options = self._share()
         if self.deadline.passed:
             return None
-        result = run_method(self.problem, self._with([gang], ["weight"]), "staged", self._options())
+        result = run_method(self.problem, self._with([gang], ["weight"]), "staged", options)
         if result.solution is not None and result.solution["placement"]:
             return True
         return False if result.status is Status.OPTIMAL else None
@@ -476,16 +509,22 @@ class _Judge:
 
     def _admit(self, gangs: Sequence[Gang]) -> dict[str, Any]:
         """The cheapest moves and preemptions with which all of the gangs are placed."""
+        options = self._share()
         if self.deadline.passed:
             return {}
         made = self._with(gangs, ["weight", "moves"])
-        result = run_method(self.problem, made, "staged", self._options())
+        result = run_method(self.problem, made, "staged", options)
         proven = result.status is Status.OPTIMAL
         if result.solution is None or len(result.solution["placement"]) < len(gangs):
             return {"moves_proven": proven}
         price = Fraction(self.problem.check(made, result.solution).details["components"]["moves"])
         moves = {name: result.solution.get(name, default) for name, default in (("preempted", []), ("moved", {}))}
         return {"moves": moves, "price": price, "moves_proven": proven}
+
+
+def _unproven(lost: Lost) -> bool:
+    """Whether one engine proves that nothing admits the gang, and no certificate does yet."""
+    return lost.alone is False and lost.moves is None and lost.moves_proven
 
 
 def _without(group: Group, name: str) -> Group:

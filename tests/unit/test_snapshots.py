@@ -235,8 +235,52 @@ def test_no_cause_is_named_that_was_not_shown(tmp_path: Path, monkeypatch: pytes
     gang = {"id": "g", "required": "node", "pods": [{"count": 1, "gpu": 3000}]}
     there = [{"id": f"n{n}", "gpus": [1000, 1000]} for n in range(2)]
     data = {"problem": "gang-placement", "nodes": there, "gangs": [gang]}
-    (told,) = schedgap.judge(written(tmp_path, data)).lost[0].reasons
-    assert told == "4 GPUs are free, 3 are wanted; what keeps it out is undecided in the time"
+    assert schedgap.judge(written(tmp_path, data)).lost[0].reasons == (
+        "4 GPUs are free, 3 are wanted; what keeps it out is undecided in the time",
+        "undecided in the time: without its required level",
+    )
+
+
+def test_each_question_has_its_part_of_the_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first question took all of it, so that nothing was known of the other gangs."""
+    parts: list[float] = []
+
+    def run(problem: Any, instance: Any, method: str, options: SolveOptions) -> Any:
+        parts.append(options.deadline.remaining() or 0.0)
+        return run_method(problem, instance, method, options)
+
+    monkeypatch.setattr("schedgap.benchmarks.snapshots.judge.run_method", run)
+    gangs = [{"id": f"g{g}", "pods": [{"count": 1, "gpu": 3000, "request": {"x": 1}}]} for g in range(10)]
+    data = {"problem": "gang-placement", "nodes": [{"id": "n", "gpus": [1000]}], "gangs": gangs}
+    lost = schedgap.judge(written(tmp_path, data), time_limit=10_000).lost
+    assert parts[0] <= 5_000 and len(lost) == 10
+    # twenty questions are open, those of the first gang alone are three more: its request, what is short
+    assert max(parts[1:3]) < 10_000 / 19 and all(one.alone is False for one in lost)
+
+
+def test_the_nodes_own_limit_of_pods_is_told_as_such(tmp_path: Path) -> None:
+    full = node("node0", 4, "r0")
+    full["status"]["allocatable"]["pods"] = "1"
+    data = {"items": [full, running("a", 1, "node0"), pod("b", 1)]}
+    (lost,) = schedgap.judge(written(tmp_path, data), names=True).lost
+    assert lost.reasons == ("would fit, but the nodes' own limit of pods is reached",)
+
+
+def test_a_pod_that_asks_for_no_nodes_is_not_told_of_a_selector(tmp_path: Path) -> None:
+    data = {"items": [node("node0", 1, "r0"), node("node1", 4, "r0", unschedulable=True), pod("b", 2)]}
+    (lost,) = schedgap.judge(written(tmp_path, data), names=True).lost
+    assert lost.reasons[0].startswith("would fit on nodes that do not take it (selector, partition, taint, closed, or")
+
+
+def test_the_level_and_the_domain_of_a_gang_that_runs_in_part_are_one_condition(tmp_path: Path) -> None:
+    """rack0, where a pod of it runs, has one device left, rack1 three: neither alone would let it fit as a whole."""
+    notes = {"kueue.x-k8s.io/podset-required-topology": "rack"}
+    pods = [pod(f"t{n}", 1, "train", annotations=notes, **({} if n else {"nodeName": "node0"})) for n in range(3)]
+    pods[0]["status"]["phase"] = "Running"
+    data = {"items": [node("node0", 2, "rack0"), node("node1", 3, "rack1"), *pods]}
+    (lost,) = schedgap.judge(written(tmp_path, data), names=True).lost
+    (told,) = lost.reasons
+    assert told.startswith("would fit without its required level and on nodes that do not take it (")
 
 
 def test_only_gpus_where_the_gang_may_go_count_as_free(tmp_path: Path) -> None:
