@@ -304,7 +304,7 @@ def _on_nodes(sizes: tuple[int, ...], gangs: tuple[int, ...], **gang: Any) -> Da
     ids=["4-4-8-8", "2-2-4-8-8"],
 )
 def test_small_gangs_on_large_nodes(gangs: tuple[int, ...], optimum: int, by_rule: int) -> None:
-    """../shared/spec/gang-placement.md, small truths: all of 24, and 8 where small ones come first on large nodes."""
+    """All of 24 GPUs can be placed, and 8 are where small gangs come first and go to the large nodes."""
     data = _on_nodes((4, 4, 8, 8), gangs, required="node")
     for engine in ("highs", "cpsat"):
         assert weight_of("staged", data, engine=engine) == optimum
@@ -313,7 +313,7 @@ def test_small_gangs_on_large_nodes(gangs: tuple[int, ...], optimum: int, by_rul
 
 @pytest.mark.parametrize("racks", [1, 2, 3])
 def test_a_gang_of_several_racks_never_fits_in_one(racks: int) -> None:
-    """The same page: three racks' worth with `required: rack`, never, with a proof that the checker accepts."""
+    """What one rack holds fits with `required: rack`, more never does, with a proof that the checker accepts."""
     there = [{"id": f"n{n}", "domain": [f"r{n // 2}"], "gpus": [1000, 1000]} for n in range(6)]
     gang = {"id": "g", "required": "rack", "pods": [{"count": 4 * racks, "gpu": 1000}]}
     data = {"problem": "gang-placement", "levels": ["rack"], "nodes": there, "gangs": [gang], "objectives": ["weight"]}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
@@ -41,8 +42,8 @@ def test_the_study_allocates_no_more_than_its_bound(tmp_path: Path, capsys: pyte
     assert next(line for line in lines if line.startswith("fgd: ")).endswith("published 91.5 to 91.5, mean 91.5")
 
 
-def test_draws_and_shapes_are_those_of_the_simulators_code(tmp_path: Path) -> None:
-    """Every pod of the list once, then again; the order of nodes is drawn; shapes are the most frequent 95%."""
+def test_draws_are_those_of_the_simulators_code(tmp_path: Path) -> None:
+    """Every pod of the list once, in an order that is drawn, then more; the order of nodes is drawn, too."""
     nodes, pods, _ = map(Path, files(tmp_path))
     draft = openb(pods, nodes)
     first, second = (openb_allocation.instance_of(draft, seed) for seed in (0, 1))
@@ -50,6 +51,34 @@ def test_draws_and_shapes_are_those_of_the_simulators_code(tmp_path: Path) -> No
     assert names[0] != names[1] and sorted(names[0]) == sorted(names[1])
     asked = sum(gang.pods[0].gpu for gang in first.gangs)
     assert asked >= 15000 > asked - first.gangs[-1].pods[0].gpu
-    draft.gangs += [{"pods": [{"gpu": 1, "request": {"cpu": 1}}]}]
-    shares = {(shape["gpu"], shape["request"]["cpu"]): shape["share"] for shape in openb_allocation.typical(draft)}  # type: ignore[index,call-overload]
-    assert (1, 1) not in shares and sum(shares.values()) == 42
+    drawn = openb(pods, nodes)
+    drawn.nodes *= 8  # so that more than the whole list is drawn
+    for n, node in enumerate(drawn.nodes):
+        drawn.nodes[n] = {**node, "id": f"n{n}"}
+    listed = sorted(_asks(gang["pods"][0]["gpu"], gang["pods"][0]["request"]) for gang in drawn.gangs)
+    many = openb_allocation.instance_of(drawn, 0).gangs
+    assert len(listed) == 42 < len(many)
+    assert sorted(_asks(gang.pods[0].gpu, gang.pods[0].request) for gang in many[:42]) == listed
+    assert [_asks(gang.pods[0].gpu, gang.pods[0].request) for gang in many[:42]] != [
+        _asks(gang["pods"][0]["gpu"], gang["pods"][0]["request"]) for gang in drawn.gangs
+    ]
+
+
+def _asks(gpu: int, request: Mapping[str, int]) -> tuple[int, int]:
+    return gpu, request["cpu"]
+
+
+def test_shapes_are_the_most_frequent_ones_until_they_are_95_of_a_hundred(tmp_path: Path) -> None:
+    """The one that reaches 95% is in, of a long tail the rest is not; of equal ones the larger come first."""
+    nodes, pods, _ = map(Path, files(tmp_path))
+    draft = openb(pods, nodes)
+    often = {(1000, 500): 60, (2000, 1000): 30, (3000, 0): 4, (9, 9): 1, (8, 7): 1, (8, 6): 1, (5, 5): 1, (4, 4): 1}
+    often[1, 1] = 1
+    assert sum(often.values()) == 100
+    draft.gangs = [
+        {"pods": [{"gpu": gpu, "request": {"cpu": cpu}}]} for (cpu, gpu), count in often.items() for _ in range(count)
+    ]
+    expected = [(1000, 500, 60), (2000, 1000, 30), (3000, 0, 4), (9, 9, 1)]
+    assert openb_allocation.typical(draft) == [
+        {"gpu": gpu, "request": {"cpu": cpu}, "share": float(share)} for cpu, gpu, share in expected
+    ]
