@@ -34,6 +34,8 @@ from schedgap.formulations.common.numbers import MINIMISE
 BUSIEST = 500
 """Jobs of the busiest window, where no number is given."""
 OBSERVED = "observed"
+MOST_SHARED = 2000
+"""Jobs of an audit with sharing: each slowdown is a table of all pairs."""
 
 
 def detect(path: str | Path) -> Format:
@@ -159,6 +161,10 @@ def audit(
         jobs = [job for job in jobs if job.gpus <= capacity]
     if not jobs:
         raise InputError(f"{log}: no jobs are left to audit" + "".join(f"; {why}: {n}" for why, n in left_out.items()))
+    if len(jobs) > MOST_SHARED and max(sharing, default=1) > 1:
+        raise InputError(
+            f"--sharing: {len(jobs):,} jobs, at most {MOST_SHARED:,} can slow each other: --window {MOST_SHARED}"
+        )
     placed = placed_on(jobs, machines) if recorded else ""
     slot = slot_of(jobs, time_scale)
     held = rebuild(jobs, machines, slot).held if recorded and placed is None else None

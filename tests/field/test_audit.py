@@ -83,6 +83,12 @@ def test_what_sharing_would_avoid_at_three_values_of_interference() -> None:
         audit(FIELD / "sacct.txt", sharing=[0.5])
 
 
+def test_sharing_by_too_many_jobs_is_one_line_that_names_the_window(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("schedgap.benchmarks.audit.run.MOST_SHARED", 50)
+    with pytest.raises(InputError, match=r"--sharing: 60 jobs, at most 50 can slow each other: --window 50$"):
+        audit(FIELD / "sacct.txt", FIELD / "scontrol-nodes.txt", sharing=[1.2], window="60")
+
+
 def test_the_recorded_schedule_is_accepted_by_the_checker() -> None:
     trace = read_trace(SLURM, [FIELD / "sacct.txt", FIELD / "sinfo.txt"])
     instance = exclusive_instance("slurm", trace.jobs, trace.servers)
