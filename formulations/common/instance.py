@@ -375,7 +375,7 @@ def _in_later_entries(form: type[Part], data: Mapping[str, Any], errors: Sequenc
     """What other entries of a list lack, whose reading ends at the first wrong one."""
     later: list[Any] = []
     for field, failed in {error["loc"][0]: error["loc"][1] for error in errors if len(error["loc"]) > 2}.items():
-        for place in range(failed + 1, min(len(data[field]), 1000)) if isinstance(failed, int) else ():
+        for place in range(failed + 1, len(data[field])) if isinstance(failed, int) else ():
             try:
                 form.model_validate({field: (data[field][place],)})
             except ValidationError as error:

@@ -364,3 +364,10 @@ def test_the_builder_names_what_every_server_and_job_lacks() -> None:
         many.build()
     places = "network, reduce_speed, servers[1].gpus, jobs[0-2].backward_time"
     assert str(told.value) == f"instance: horizon: is missing, and so are {places}"
+
+
+def test_a_thousand_entries_and_one_that_lack_the_same_are_all_named() -> None:
+    tasks = [{"id": f"t{number}", "size": 1.0} for number in range(1001)]
+    link = {"latency": 0.0, "seconds_per_unit": 0.5, "contention_penalty": 0.1}
+    with pytest.raises(InputError, match=r"^instance: tasks\[0-1000\].release: is missing$"):
+        schedgap.parse({"problem": "comm-contention", "link": link, "tasks": tasks})
