@@ -105,10 +105,14 @@ _PROGRAM = '''"""A scheduler for PROBLEM: change what stands between the marks."
 
 # EVOLVE-BLOCK-START
 def scheduler(instance, *, seed):
-    """It begins as the shipped heuristic METHOD. All randomness must come from `seed`."""
+    """It begins as the first shipped heuristic that finds something. All randomness must come from `seed`."""
     import schedgap
 
-    return schedgap.solve(instance, "METHOD", seed=seed).solution
+    for method in "METHODS".split():
+        found = schedgap.solve(instance, method, seed=seed).solution
+        if found is not None:
+            return found
+    return None
 
 
 # EVOLVE-BLOCK-END
@@ -194,9 +198,10 @@ def new_evaluator(client: str, problem_id: str | None, folder: Path | None = Non
         texts["config.yaml"] = _CONFIG.replace("TASK", "\n".join(f"    {line}".rstrip() for line in task.splitlines()))
     home.mkdir(parents=True, exist_ok=True)
     # one that is kept as its paper prints it may break rules
-    method = next(one.id for one in problem.heuristics() if not (one.outside_model or one.id.endswith("-printed")))
+    usable = (one.id for one in problem.heuristics() if not (one.outside_model or one.id.endswith("-printed")))
+    methods = " ".join(usable)
     return [
-        write_text(home / name, text.replace("PROBLEM", problem.id).replace("METHOD", method))
+        write_text(home / name, text.replace("PROBLEM", problem.id).replace("METHODS", methods))
         for name, text in texts.items()
     ]
 

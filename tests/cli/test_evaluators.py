@@ -124,13 +124,15 @@ def test_every_problem_of_the_library_has_one(command: Command, tmp_path: Path, 
         *("evaluator.py", "initial_program.py", "task.md", "README.md", "config.yaml")
     }
     texts = "".join(path.read_text() for path in folder.iterdir())
-    assert not {"PROBLEM", "METHOD", "TASK", "CLIENT"} & set(texts.replace("(", " ").replace('"', " ").split())
+    assert not {"PROBLEM", "METHODS", "TASK", "CLIENT"} & set(texts.replace("(", " ").replace('"', " ").split())
     assert "reference_record" not in texts
     for path in folder.glob("*.py"):
         compile(path.read_text(), path.name, "exec")
     scheduler = runpy.run_path(str(folder / "initial_program.py"))["scheduler"]
     here = find_problem(problem)
-    for entry in stored(here)[:3]:
+    # on the last two the first heuristic of hadar finds nothing
+    others = [entry for entry in stored(here) if entry.id in ("hadar/worst-gavel", "hadar/contended-1")]
+    for entry in stored(here)[:3] + others:
         assert here.check(entry.instance, scheduler(entry.instance, seed=0) or {}).feasible, entry.id
 
 
