@@ -109,8 +109,7 @@ def scheduler(instance, *, seed):
     import schedgap
 
     for method in "METHODS".split():
-        found = schedgap.solve(instance, method, seed=seed).solution
-        if found is not None:
+        if found := schedgap.solve(instance, method, seed=seed).solution:
             return found
     return None
 
@@ -198,8 +197,7 @@ def new_evaluator(client: str, problem_id: str | None, folder: Path | None = Non
         texts["config.yaml"] = _CONFIG.replace("TASK", "\n".join(f"    {line}".rstrip() for line in task.splitlines()))
     home.mkdir(parents=True, exist_ok=True)
     # one that is kept as its paper prints it may break rules
-    usable = (one.id for one in problem.heuristics() if not (one.outside_model or one.id.endswith("-printed")))
-    methods = " ".join(usable)
+    methods = " ".join(one.id for one in problem.heuristics() if not (one.outside_model or one.id.endswith("-printed")))
     return [
         write_text(home / name, text.replace("PROBLEM", problem.id).replace("METHODS", methods))
         for name, text in texts.items()
