@@ -404,13 +404,17 @@ def _first_error(errors: Sequence[Any]) -> str:
     where = location(first["loc"])
     kind = first["type"]
     wrong = {e["loc"][0] for e in errors if len(e["loc"]) > 1}
-    more = sum(e["type"] != "too_short" or e["loc"][0] not in wrong for e in errors[1:])
+    others = [e for e in errors[1:] if e["type"] != "too_short" or e["loc"][0] not in wrong]
+    more = len(others)
     if kind == "extra_forbidden":
         text = f"{where}: unknown key"
     elif kind == "missing":
         absent = _places(e["loc"] for e in errors if e["type"] == kind)
-        more += len(absent[40:]) + 1 - sum(e["type"] == kind for e in errors)
+        values = [e for e in others if e["type"] != kind]
+        more = len(absent[40:])
         text = f"{absent[0]}: is missing" + f", and so are {', '.join(absent[1:40])}" * (len(absent) > 1)
+        if values:
+            return f"{text}{f' (and {more} more)' * (more > 0)}; {_first_error(values)}"
     elif kind == "value_error":
         message = str(first.get("ctx", {}).get("error", first["msg"]))
         text = f"{where}: {message}" if where else message
