@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -44,10 +45,11 @@ def _screen() -> list[str]:
     heads = ("problem", "paper", "methods", "claims", "what is asked")
     rows: list[tuple[str, ...]] = [heads]
     for one in all_problems().values():
-        word, number, *_ = one.source.split()
+        paper = re.match(r"paper (\w+)", one.source)
         counts = map(str, (len(one.methods), len(one.guarantees())))
-        rows.append((one.id, number if word == "paper" else "-", *counts, one.title))
-    lines = [f"{row[0]:<16}{row[1]:<6}{row[2]:>7}{row[3]:>7}  {row[4]}" for row in rows]
+        rows.append((one.id, paper[1] if paper else "-", *counts, one.title))
+    width = max(16, *(len(row[0]) + 1 for row in rows))
+    lines = [f"{row[0]:<{width}}{row[1]:<6}{row[2]:>7}{row[3]:>7}  {row[4]}" for row in rows]
     return [*lines, "", *_pairs(_MORE.items(), "")]
 
 

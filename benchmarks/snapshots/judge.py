@@ -85,7 +85,7 @@ class Lost:
         head = f"{self.gang} ({_many(self.pods, 'pod')}, {_many(float(self.gpus), 'GPU')})"
         if self.fits:
             return f"{head}: fits, the best decision places it"
-        told = "; ".join(self.reasons) or ("undecided in the time")
+        told = "; ".join(self.reasons) or "undecided in the time"
         return f"{head}: {told}{self._admission()}"
 
     def _admission(self) -> str:

@@ -11,9 +11,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support.toy import toy
 
 import schedgap
-from schedgap import instances, solving
+from schedgap import instances, lists, solving
 from schedgap.benchmarks.sweep import warm
 from schedgap.benchmarks.sweep.progress import SolveProgress
 from schedgap.catalogue.method import Method
@@ -45,6 +46,15 @@ def test_every_public_name_is_there() -> None:
     assert schedgap.__version__.count(".") >= 1
     with pytest.raises(AttributeError, match="no attribute 'nothing'"):
         _ = schedgap.nothing
+
+
+def test_a_guests_source_of_one_word_is_listed(monkeypatch: pytest.MonkeyPatch) -> None:
+    guest = toy()
+    guest.id = "toy-with-a-long-name"
+    monkeypatch.setattr(lists, "all_problems", lambda: {guest.id: guest})
+    heads, line, *_ = lists.listing().splitlines()
+    assert line.split()[:2] == [guest.id, "-"] and line.endswith(guest.title)
+    assert heads.index("what is asked") == line.index(guest.title)
 
 
 def test_examples_in_the_docstrings() -> None:
