@@ -16,7 +16,6 @@ import subprocess
 import sys
 import tempfile
 from pathlib import Path, PurePosixPath
-from typing import Any
 
 from schedgap.benchmarks.library.collection import KEY, BestKnown, Entry, read
 from schedgap.formulations.common.errors import InputError
@@ -68,13 +67,9 @@ def differences(offered: bytes, written: bytes) -> list[str]:
     found = []
     for one, other in ((new, old), (new[KEY], old[KEY])):
         keys = sorted({*one, *other} - {KEY})
-        found += [key for key in keys if (key in one, dumped(one.get(key))) != (key in other, dumped(other.get(key)))]
+        texts = [{key: json.dumps(part[key]) for key in part} for part in (one, other)]  # as text true is not 1
+        found += [key for key in keys if texts[0].get(key) != texts[1].get(key)]
     return found or ["spaces, order or how numbers are written"]
-
-
-def dumped(value: Any) -> str:
-    """JSON text, in which true is not 1."""
-    return json.dumps(value)
 
 
 def certificates(head: str, path: PurePosixPath, changed: set[str], after: Entry, before: str | None) -> list[str]:
