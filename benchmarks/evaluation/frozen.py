@@ -222,11 +222,8 @@ class FrozenJudge(contextlib.AbstractContextManager["FrozenJudge"]):
         attempts: list[Attempt] = []
         ended = 0
         for place, entry in enumerate(self.entries[:most]):
-            if (
-                contained.stuck
-                or ended >= GIVE_UP
-                or (place >= FIRST and all(one.objective is None for one in attempts))
-            ):
+            hopeless = place >= FIRST and all(one.objective is None for one in attempts)
+            if contained.stuck or ended >= GIVE_UP or hopeless:
                 message = "not tried after the failures before"
                 attempts.append(Attempt(failure="untried", message=message, entry=entry))
                 continue

@@ -94,6 +94,19 @@ def test_one_that_does_not_end_on_a_small_instance_is_not_tried_on_others(
         judge.judge(f"{tmp_path / 'waits.py'}:scheduler")
 
 
+def test_a_memory_limit_that_a_candidate_gives_is_kept(
+    judge: FrozenJudge, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Only the watch over what is free on the machine is left out: the process has a limit of its own."""
+    monkeypatch.setattr(judge, "bounds", Bounds(seconds=300.0, memory=1 << 30, heuristics_only=True))
+    (tmp_path / "kept.py").write_text(
+        "import schedgap\nfrom schedgap.solvers import budget\n\ndef scheduler(instance, *, seed):\n"
+        "    assert budget.memory_budget(7) == 7\n"
+        "    return schedgap.solve(instance, 'ff', seed=seed).solution\n"
+    )
+    assert judge.judge(f"{tmp_path / 'kept.py'}:scheduler").feasible > 0
+
+
 def test_a_candidate_sees_no_file_beside_its_own(judge: FrozenJudge, tmp_path: Path) -> None:
     (tmp_path / "answers.txt").write_text("12")
     code = "from pathlib import Path\n\ndef looks(instance, *, seed):\n"
