@@ -51,7 +51,7 @@ sources:
 
 types: install sources
 	MYPYPATH=build/types $(BIN)/mypy -p schedgap
-	$(BIN)/mypy $(SCRIPTS)
+	MYPYPATH=build/types $(BIN)/mypy $(SCRIPTS)
 
 # The documentation site, its notebooks executed and its links checked: build/site/index.html
 docs: install sources

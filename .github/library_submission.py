@@ -16,6 +16,7 @@ import subprocess
 import sys
 import tempfile
 from pathlib import Path, PurePosixPath
+from typing import Any
 
 from schedgap.benchmarks.library.collection import KEY, BestKnown, Entry, read
 from schedgap.formulations.common.errors import InputError
@@ -46,7 +47,8 @@ def entry_of(text: bytes, path: PurePosixPath, library: Path) -> Entry:
 
 def expected(offered: BestKnown, written: Entry, before: BestKnown | None) -> BestKnown:
     """What ``submit`` wrote with what is the submitter's to say; where that does not fit it is left out."""
-    known, said = written.known, {}
+    known = written.known
+    said: dict[str, Any] = {}
     if offered.found and (before is None or known.solution != before.solution):
         said["found"] = offered.found.model_copy(update={"settings": {}})
     if offered.proven and before is not None and (known.bound, known.proof) != (before.bound, before.proof):
@@ -101,7 +103,7 @@ def submit(base: str, head: str, path: PurePosixPath, changed: set[str], folder:
     if before is not None and before.certificate is not None:
         kept = content(base, path.parent / before.certificate) or b""
         (folder / "library" / path.parent.name / before.certificate).write_bytes(kept)
-    old = before and before.found
+    old = None if before is None else before.found
     credit = record.found if record.found is not None and record.found != old else record.proven
     solution = {"status": "feasible", "objective": record.objective, "solution": record.solution}
     facts = {} if credit is None else credit.model_dump(include={"method", "engine", "seed"}, exclude_none=True)
@@ -130,7 +132,7 @@ def submit(base: str, head: str, path: PurePosixPath, changed: set[str], folder:
     elif len(text) > len((folder / "library" / path.parent.name / path.name).read_bytes()) + MOST_SAID:
         others = [f"{record.id}: more than {MOST_SAID} bytes are said of who found it and when"]
         print(*others)
-    faults = certificates(head, path, changed, written, before and before.certificate)
+    faults = certificates(head, path, changed, written, None if before is None else before.certificate)
     print(*(ascii(f"{record.id}: {one}")[1:-1] for one in faults), sep="\n", end="\n" * bool(faults))
     return 1 if others or faults else 0
 
