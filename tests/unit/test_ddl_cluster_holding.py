@@ -34,8 +34,11 @@ def test_the_schedule_is_that_of_the_plain_form(seed: int) -> None:
     rng = random.Random(seed)
     later = [arrival + rng.choice([0, rng.randint(0, 10**11)]) for arrival in gangs.arrival]
     for groups in ([(j,) for j in range(len(instance.jobs))], gangs.matched()):
-        assert list(gangs.listed(groups).blocks) == plain_listed(gangs, groups, gangs.arrival)
-        assert list(gangs.listed(groups, later).blocks) == plain_listed(gangs, groups, later)
+        for ready in (gangs.arrival, later):
+            blocks, gpus = plain_listed(gangs, groups, ready)
+            laid = gangs.listed(groups, ready)
+            assert list(laid.blocks) == blocks
+            assert dict(enumerate(laid.gpus)) == gpus
 
 
 @pytest.mark.parametrize("passing", [False, True], ids=["fifo-hold", "easy-hold"])
@@ -45,7 +48,9 @@ def test_a_queue_is_that_of_the_plain_form(seed: int, passing: bool) -> None:
     queue = Queue(gangs, passing)
     while queue.first < len(gangs.alone):
         queue.advance()
-    assert queue.blocks == plain_queue(gangs, passing)
+    blocks, gpus = plain_queue(gangs, passing)
+    assert queue.blocks == blocks
+    assert dict(enumerate(queue.gpus)) == gpus
 
 
 def test_who_passes_does_not_make_the_first_wait() -> None:
