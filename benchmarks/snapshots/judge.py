@@ -38,6 +38,9 @@ LEVEL = "its required level"
 CLOSED = "nodes that do not take it (selector, partition, taint, closed, or outside the domain where it runs)"
 PODS = "would fit, but the nodes' own limit of pods is reached"
 TOGETHER = "together: its GPUs alone would fit, not with all else"
+REQUEST = "would fit without its request for"
+EVEN = "its processors and memory are read as equal shares on its nodes; other shares may fit"
+"""Said where what keeps a gang out rests on it."""
 
 MOST_LOST = 100
 """Lost gangs that the text tells one by one; the JSON object has all."""
@@ -420,6 +423,8 @@ class _Judge:
         reasons = [self._rival(best)] if alone else []
         if alone is False:
             reasons = self._relaxed(gang)
+            if gang.id in self.snapshot.even and any(text == TOGETHER or text.startswith(REQUEST) for text in reasons):
+                reasons.append(EVEN)
         return {"alone": alone, "reasons": tuple(reasons)}
 
     def _rival(self, best: Result) -> str:

@@ -45,6 +45,7 @@ class Draft:
     placement: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
     unread: Counter[str] = field(default_factory=Counter)  # what was not understood or left out, counted
     seated: Counter[str] = field(default_factory=Counter)  # by gang, pods that are not decided about any more
+    even: set[str] = field(default_factory=set)  # gangs whose processors and memory are read as equal shares
     cut: dict[str, str] = field(default_factory=dict)  # long names, as told
     kinds: dict[tuple[int, ...], str] = field(default_factory=dict)
     bound: dict[tuple[int, int], int] = field(default_factory=lambda: defaultdict(int))
@@ -203,6 +204,7 @@ def _slurm_gang(draft: Draft, name: str, parts: Sequence[_Job], places: set[int]
     draft.unread["parts of heterogeneous jobs that may share a node"] += len(parts) > 1
     for task in parts[0].waiting_tasks():
         draft.wait(name + task, pods, seats, per_node=per_node)
+        draft.even.update([name + task] if any(job.count > 1 for job in parts) else ())
 
 
 Taken = tuple[int, Mapping[str, int], Mapping[str, int]]

@@ -30,6 +30,7 @@ class Snapshot:
     unread: Mapping[str, int]  # what was not understood or left out, counted
     form: str
     seated: Mapping[str, int] = field(default_factory=dict)  # by gang, pods that are not decided about any more
+    even: frozenset[str] = frozenset()  # gangs whose processors and memory are read as equal shares of the pods
 
 
 def read_snapshot(
@@ -114,8 +115,9 @@ def _numbered(read: Snapshot) -> Snapshot:
         "moved": {number("running", name): seat(there) for name, there in decision.get("moved", {}).items()},
     }
     seated = {number("gang", g): count for g, count in read.seated.items()}
+    even = frozenset(number("gang", g) for g in read.even)
     unread = {what: count for what, count in read.unread.items() if what != SHORTENED}
-    return Snapshot(GangPlacementInstance.parse(data, "snapshot"), made, unread, read.form, seated)
+    return Snapshot(GangPlacementInstance.parse(data, "snapshot"), made, unread, read.form, seated, even)
 
 
 def _listed(form: str, data: Json, nodes: str | Path | None, source: str | None = None) -> Snapshot:
@@ -123,7 +125,8 @@ def _listed(form: str, data: Json, nodes: str | Path | None, source: str | None 
     if nodes is None:
         raise InputError(f"{source or data}: a snapshot of {form} needs a second file with the nodes")
     given = (data,) if source is None else (data, source)
-    return Snapshot(*LISTINGS[form](*given, Path(nodes)).finished(), form)
+    draft = LISTINGS[form](*given, Path(nodes))
+    return Snapshot(*draft.finished(), form, even=frozenset(draft.even))
 
 
 def _items(data: Json, source: str) -> list[Json]:

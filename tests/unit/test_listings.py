@@ -11,6 +11,7 @@ import pytest
 
 import schedgap
 from schedgap.benchmarks.importers import rows, slurm
+from schedgap.benchmarks.snapshots.judge import EVEN
 from schedgap.benchmarks.snapshots.reading import read_snapshot
 from schedgap.cli.main import main
 from schedgap.formulations.common.errors import InputError
@@ -191,6 +192,17 @@ def test_gpus_of_a_whole_job_may_be_on_several_nodes(most: int, fits: bool, tmp_
     found = schedgap.judge(snapshot, nodes, names=True)
     assert found.lost[0].fits is fits
     assert bool(found.unread) is fits
+
+
+@pytest.mark.parametrize(("nodes", "cpus", "rests"), [(4, 100, True), (1, 40, False)])
+def test_what_rests_on_equal_shares_of_processors_says_so(nodes: int, cpus: int, rests: bool, tmp_path: Path) -> None:
+    """25 processors a node do not fit where one node has 24; Slurm may give 24 there and more elsewhere."""
+    few = slurm_nodes().replace("CPUTot=32", "CPUTot=24", 1)
+    asked = job(20, "PENDING", nodes, nodes, cpus=cpus)
+    snapshot, listed = written(tmp_path, {"jobs": [asked]}, few)
+    (lost,) = schedgap.judge(snapshot, listed, names=True).lost
+    assert lost.reasons[0] == "would fit without its request for cpu"
+    assert (EVEN in lost.reasons) is rests
 
 
 def test_a_job_of_several_parts_is_left_out_as_a_whole(tmp_path: Path) -> None:
