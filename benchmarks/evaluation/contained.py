@@ -28,7 +28,7 @@ from schedgap.benchmarks.instances import workload_of
 from schedgap.catalogue.method import Given, Kind, Method
 from schedgap.catalogue.problem import Problem
 from schedgap.formulations.common.check import CheckReport
-from schedgap.formulations.common.errors import InputError, brief, printable
+from schedgap.formulations.common.errors import InputError, SchedgapError, brief, printable
 from schedgap.formulations.common.instance import Instance, Json, Solution
 from schedgap.solvers.result import NO_DEADLINE, Deadline, clock
 
@@ -224,18 +224,21 @@ class Contained(contextlib.AbstractContextManager["Contained"]):
             resource_tracker.register(self._folder, "folder")  # its process throws it away should this one be killed
         request_read, self._out = os.pipe()
         self._in, answer_write = os.pipe()
-        if self.nursery is not None:
-            self._process = self.nursery.fork(request_read, answer_write)
-        else:
+        pipes = request_read, answer_write
+        try:
+            if self.nursery is not None:
+                self._process = self.nursery.fork(*pipes)
+                return
             # In a container with processes of its own the first of them is its parent.
             inside = contained_by(self.bounds.container, self._folder, places) if self.bounds.container else []
             parent = "1" if inside else str(os.getpid())
             warm = self.bounds.warmed(self.problem)
-            pipes = request_read, answer_write
             guest = [sys.executable, "-P", "-m", GUEST, parent, *map(str, pipes), *warm]
             self._process = start([*inside, *guest], *pipes)
-        os.close(request_read)
-        os.close(answer_write)
+        finally:
+            own = () if self._process else (self._in, self._out)
+            for descriptor in (*pipes, *own):
+                os.close(descriptor)
 
     def _imported(self, told: dict[str, Any]) -> None:
         """Take note of what its process tells of the scheduler that it has imported."""
@@ -327,6 +330,8 @@ class Contained(contextlib.AbstractContextManager["Contained"]):
         assert self._process is not None
         with contextlib.suppress(subprocess.TimeoutExpired):
             self._process.wait(1.0)
+        if isinstance(self._process, Forked) and self._process.lost:
+            raise SchedgapError("the process that starts candidates: has ended, so one was not judged")
         code = self._process.returncode
         if code is None:
             return Failed("died", "its process answers no more")
