@@ -47,7 +47,7 @@ class Trial:
     seed: int
     instance: Instance  # itself
     objective: float | None  # the checker's; None where there is no feasible solution
-    # failure, message: infeasible, none, error, time, memory, answer, died or untried, and a line; empty where feasible
+    # failure, message: as of Judged; empty where feasible
     failure: str
     message: str
     seconds: float | None  # measured outside; None where nothing came
@@ -92,6 +92,7 @@ class Card:
     folder : where card.html and card.json are; None where they are not written, since Ctrl-C ended the hunt
     isolated : the kernel, too, kept the scheduler from files and processes
     online : what only an online policy has; None for others
+    is_seed_chosen : by the caller, so that a scheduler can be made for these instances
     """
 
     scheduler: str
@@ -104,6 +105,7 @@ class Card:
     folder: Path | None = None
     isolated: bool | None = None
     online: Online | None = None
+    is_seed_chosen: bool = False
 
     @property
     def feasible(self) -> int:
@@ -165,6 +167,7 @@ class Card:
             "scheduler": self.scheduler,
             "problem": self.problem.id,
             "seed": self.seed,
+            "seed_chosen": self.is_seed_chosen,
             "isolated": self.isolated,
             "score": self.score,
             "instances": len(self.trials),
@@ -310,6 +313,7 @@ class Card:
         """What matters, a line each."""
         data = self.to_dict()
         lines = [] if self.isolated else [NOT_ISOLATED]
+        lines += ["the seed was chosen by the caller: who knows it knows the instances"] if self.is_seed_chosen else []
         lines += [f"score {self.score:.4f} (1 is optimal on all {len(self.trials)} instances, a failure counts 0)"]
         lines.append(f"feasible on {self.feasible} of {len(self.trials)} instances")
         drawn = max(self.worst().values(), key=self._ratio, default=None)

@@ -14,8 +14,7 @@ import struct
 import subprocess
 import sys
 import tempfile
-import time
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar
@@ -40,11 +39,18 @@ GUEST = "schedgap.benchmarks.evaluation.guest"
 """The module that its process runs."""
 GIVE_UP = 3
 """Instances on which it runs out of time or ends, one after another, before the rest is not tried any more."""
+SLEEPING = 3.0
+"""Seconds are those of a processor, so that a busy machine changes no result. By the clock it may take so many times as
+long, what it waited for a processor left out: that is for those who sleep."""
+EXCUSED = 0.9
+"""Share of the clock's seconds, at most, that are left out."""
+MOST_FILES, LARGEST_FOLDER, LONGEST_PATH = 10_000, 1 << 30, 1000
+"""What it may write into its own folder: entries, bytes, letters of a path."""
 _SHOWN = 300
 
 
 class Failed(Exception):
-    """The scheduler gave no solution: `kind` is error, time, memory, answer, action or died."""
+    """The scheduler gave no solution: `kind` is error, time, memory, files, answer, action or died."""
 
     def __init__(self, kind: str, message: str) -> None:
         super().__init__(printable(message))
@@ -56,7 +62,7 @@ class Judged:
     """What came of an instance."""
 
     objective: float | None = None  # the checker's; None where there is no feasible solution
-    # infeasible, none, error, time, memory, answer, died or untried, and a line; empty where feasible
+    # infeasible, none, error, time, memory, files, answer, died or untried, and a line; empty where feasible
     failure: str = ""
     message: str = ""
     seconds: float | None = None  # measured outside; None where nothing came
@@ -66,7 +72,7 @@ class Judged:
     @property
     def ended(self) -> bool:
         """Its process is no more, by itself or by the limit."""
-        return self.failure in ("time", "died")
+        return self.failure in ("time", "died", "files")
 
 
 @dataclass(frozen=True)
@@ -100,6 +106,38 @@ class Bounds:
         return [problem.id] if self.warm else []
 
 
+class Patience:
+    """Seconds that a process may take for one answer or many."""
+
+    def __init__(self, seconds: float, used: Callable[[], tuple[float, float] | None] = lambda: None) -> None:
+        """`used` tells how long the process had a processor and waited for one; where that is None the clock counts."""
+        self.seconds, self._used = seconds, used
+        self.spent, self._since = 0.0, clock()  # by the clock, while it was waited for
+        self._before = used()
+
+    @contextlib.contextmanager
+    def running(self) -> Iterator[None]:
+        """While it is waited for."""
+        self._since = clock() - self.spent
+        try:
+            yield
+        finally:
+            self.spent = clock() - self._since
+
+    @property
+    def excess(self) -> str:
+        """What it has taken too much of; empty where nothing. No processor gives more seconds than the clock has."""
+        spent = clock() - self._since
+        if spent < self.seconds:
+            return ""
+        before, used = self._before, self._used()
+        worked, waited = (used[0] - before[0], used[1] - before[1]) if used and before else (spent, 0.0)
+        if worked >= self.seconds:
+            return f"{self.seconds:g} s"
+        asleep = spent - min(waited, EXCUSED * spent) >= SLEEPING * self.seconds
+        return f"{SLEEPING * self.seconds:g} s, of which it worked less than {self.seconds:g} s" if asleep else ""
+
+
 @dataclass(eq=False)
 class Contained(contextlib.AbstractContextManager["Contained"]):
     """The scheduler, callable as a heuristic; its process starts when it is first needed and anew after a failure.
@@ -123,7 +161,7 @@ class Contained(contextlib.AbstractContextManager["Contained"]):
     _in: int = -1
     _folder: str = ""
     is_warm: bool = False
-    stuck: bool = False  # its first run, which does not count, took too long
+    stuck: Instance | None = None  # that of its first run, which does not count, where it took too long
     _entered: bool = False
 
     def method(self) -> Method:
@@ -142,9 +180,10 @@ class Contained(contextlib.AbstractContextManager["Contained"]):
         Raises Failed: it raised, took too long or too much, ended, or sent what is no JSON object.
         """
         self._ready(deadline)
-        began = time.monotonic()
-        answer = self._ask({"instance": _bare(instance), "seed": seed}, self.bounds.seconds)
-        self.seconds = time.monotonic() - began
+        patience = self.patience(self.bounds.seconds)
+        answer = self._ask({"instance": _bare(instance), "seed": seed}, patience)
+        self.seconds = patience.spent
+        self._look()
         solution = answer.get("solution")
         if solution is not None and not isinstance(solution, dict):
             raise Failed("answer", f"must return a solution object or None, got {type(solution).__name__}")
@@ -207,13 +246,13 @@ class Contained(contextlib.AbstractContextManager["Contained"]):
             "folder": self._folder,
             "readable": places,
         }
-        self._entered, patience = True, 4 * self.bounds.first
+        self._entered = True
         try:
-            self.isolated = bool(self._ask(setup, START).get("isolated"))
-            self._imported(self._ask({}, patience))
+            self.isolated = bool(self._ask(setup, Patience(START)).get("isolated"))
+            self._imported(self._ask({}, self.patience(4 * self.bounds.first)))
         except Failed as error:
             self.close()
-            told = f"is not imported within {patience:g} s" if error.kind == "time" else error
+            told = f"is not imported: {error}" if error.kind == "time" else error
             raise InputError(f"scheduler {self.name}: {told}") from None
         self._warm_up()
 
@@ -250,28 +289,30 @@ class Contained(contextlib.AbstractContextManager["Contained"]):
             return
         self.is_warm = True
         instance = presets[0].generator(0, **presets[0].settings)
-        patience = max(self.bounds.first, self.bounds.seconds)
         try:
-            self._try(instance, patience)
+            self._try(instance, self.patience(max(self.bounds.first, self.bounds.seconds)))
         except Failed as error:  # what it does wrong here it does again where it counts
-            self.stuck = error.kind == "time"
+            self.stuck = instance if error.kind == "time" else None
             if self.stuck and self.bounds.heuristics_only:
-                raise Failed("time", f"no answer to a small instance within {patience:g} s") from None
+                raise Failed("time", str(error).replace("answer", "answer to a small instance", 1)) from None
 
-    def _try(self, instance: Instance, patience: float) -> None:
+    def _try(self, instance: Instance, patience: Patience) -> None:
         """Run it on an instance that does not count."""
         self._ask({"instance": _bare(instance), "seed": 0}, patience)
 
-    def _ask(self, message: dict[str, Any], patience: float) -> dict[str, Any]:
+    def patience(self, seconds: float) -> Patience:
+        """So many seconds of its process from now on."""
+        return Patience(seconds, self._used)
+
+    def _ask(self, message: dict[str, Any], patience: Patience) -> dict[str, Any]:
         token = secrets.token_hex(8)
-        deadline = self._deadline.capped(patience).moment or 0.0
         try:
-            self._write(json.dumps({**message, "token": token}).encode(), deadline)
-            answer = self._answer(deadline)
+            with patience.running():
+                self._write(json.dumps({**message, "token": token}).encode(), patience)
+                answer = self._answer(patience)
         except Failed:
             self._kill()
             raise
-        self._look()
         if answer.get("token") != token:
             self._kill()
             raise Failed("answer", "sent an answer that was not asked for")
@@ -280,11 +321,11 @@ class Contained(contextlib.AbstractContextManager["Contained"]):
             raise Failed("memory" if text.startswith("MemoryError") else "error", text)
         return answer
 
-    def _write(self, data: bytes, deadline: float) -> None:
+    def _write(self, data: bytes, patience: Patience) -> None:
         rest = memoryview(struct.pack(">Q", len(data)) + data)
         os.set_blocking(self._out, False)
         while rest:
-            self._wait([], [self._out], deadline)
+            self._wait([], [self._out], patience)
             try:
                 rest = rest[os.write(self._out, rest) :]
             except BlockingIOError:
@@ -292,11 +333,11 @@ class Contained(contextlib.AbstractContextManager["Contained"]):
             except BrokenPipeError:
                 raise self._ended() from None
 
-    def _answer(self, deadline: float) -> dict[str, Any]:
-        size = struct.unpack(">Q", self._read(8, deadline))[0]
+    def _answer(self, patience: Patience) -> dict[str, Any]:
+        size = struct.unpack(">Q", self._read(8, patience))[0]
         if size > LARGEST_ANSWER:
             raise Failed("answer", f"sent {size} bytes, at most {LARGEST_ANSWER} are taken")
-        data = self._read(size, deadline)
+        data = self._read(size, patience)
         if fault := _unbounded(data):
             raise Failed("answer", f"sent {fault} are taken")
         try:
@@ -307,22 +348,24 @@ class Contained(contextlib.AbstractContextManager["Contained"]):
             raise Failed("answer", "sent no JSON object")
         return answer
 
-    def _read(self, size: int, deadline: float) -> bytes:
+    def _read(self, size: int, patience: Patience) -> bytes:
         data = bytearray()
         while len(data) < size:
-            self._wait([self._in], [], deadline)
+            self._wait([self._in], [], patience)
             piece = os.read(self._in, min(1 << 20, size - len(data)))
             if not piece:
                 raise self._ended()
             data += piece
         return bytes(data)
 
-    def _wait(self, readable: list[int], writable: list[int], deadline: float) -> None:
+    def _wait(self, readable: list[int], writable: list[int], patience: Patience) -> None:
         while True:
-            rest = deadline - clock()
-            if rest <= 0:
-                raise Failed("time", f"no answer within {self.bounds.seconds:g} s")
-            if any(select.select(readable, writable, [], min(rest, 0.5))):
+            excess = patience.excess
+            rest = self._deadline.remaining()
+            if excess or rest == 0:
+                raise Failed("time", f"no answer within {excess or 'the time of its hunt'}")
+            longest = min(0.5, max(0.02, patience.seconds / 4))
+            if any(select.select(readable, writable, [], longest if rest is None else min(rest, longest))):
                 return
             self._look()
 
@@ -339,23 +382,66 @@ class Contained(contextlib.AbstractContextManager["Contained"]):
             "died", f"its process ended by signal {-code}" if code < 0 else f"its process ended with status {code}"
         )
 
-    def _look(self) -> None:
-        """Its peak memory, as the system tells it."""
-        if self._process is None:
-            return
+    def _pid(self) -> str:
+        """In a container it is below those that make that."""
+        pid = str(self._process.pid) if self._process else ""
+        while self.bounds.container and (below := Path(f"/proc/{pid}/task/{pid}/children").read_text().split()):
+            pid = below[0]
+        return pid
+
+    def _used(self) -> tuple[float, float] | None:
+        """Seconds that its threads had a processor, and waited for one; None where the system does not tell."""
         with contextlib.suppress(OSError, ValueError, IndexError):
-            pid = str(self._process.pid)
-            while self.bounds.container and (below := Path(f"/proc/{pid}/task/{pid}/children").read_text().split()):
-                pid = below[0]
-            text = Path(f"/proc/{pid}/status").read_text()
+            home, waited = Path("/proc", self._pid()), 0
+            fields = (home / "stat").read_text().rpartition(")")[2].split()
+            for thread in (home / "task").iterdir():
+                with contextlib.suppress(OSError):  # it has ended, or the kernel does not count
+                    waited += int((thread / "schedstat").read_text().split()[1])
+            return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK"), waited / 1e9
+        return None
+
+    def _look(self) -> None:
+        """Its peak memory, as the system tells it, and what it has written.
+
+        Raises Failed: that is too much.
+        """
+        with contextlib.suppress(OSError, ValueError, IndexError):
+            text = Path(f"/proc/{self._pid()}/status").read_text()
             peak = int(text.split("VmHWM:")[1].split()[0]) * 1024
             self.peak = max(peak, self.peak or 0)
+        if self._writes_too_much():
+            self.close()  # what it has written, too
+            entries, size = f"{MOST_FILES} entries", f"{LARGEST_FOLDER >> 20} MB"
+            raise Failed("files", f"its folder has more than {entries}, {size} or paths of {LONGEST_PATH} letters")
+
+    def _writes_too_much(self) -> bool:
+        """Files that it has open still count when their names are gone."""
+        entries = size = 0
+        places = [self._folder]
+        with contextlib.suppress(OSError):
+            for opened in Path(f"/proc/{self._pid()}/fd").iterdir():
+                with contextlib.suppress(OSError):
+                    file = opened.stat()
+                    size += 0 if file.st_nlink else 512 * file.st_blocks
+        while places:
+            with contextlib.suppress(OSError), os.scandir(places.pop()) as here:
+                for entry in here:
+                    entries += 1
+                    size += 512 * entry.stat(follow_symlinks=False).st_blocks
+                    if entries > MOST_FILES or len(entry.path) > LONGEST_PATH:
+                        return True
+                    if entry.is_dir(follow_symlinks=False):
+                        places.append(entry.path)
+        return size > LARGEST_FOLDER
 
     def close(self) -> None:
         """End the process and all of its group, and throw its folder away."""
         self._kill()
         if self._folder:
-            shutil.rmtree(self._folder, ignore_errors=True)
+            with contextlib.suppress(RecursionError):
+                shutil.rmtree(self._folder, ignore_errors=True)
+            if os.path.lexists(self._folder):  # folders in each other, more than Python may call or open
+                subprocess.run(["rm", "-rf", "--", self._folder], check=False, capture_output=True)
             resource_tracker.unregister(self._folder, "folder")
         self._folder = ""
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import secrets
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import TypeAlias
@@ -22,6 +23,10 @@ Families: TypeAlias = Mapping[str, Callable[[int], Trial]]
 """By name, what makes the instance of a seed."""
 PUBLIC = 20
 """Seeds of each family whose instances anybody has at hand, those of ``verify`` among them: none is judged."""
+SPARSE = 9 * 10**9
+"""A seed below it has a million seeds of instances to itself."""
+LARGEST_SEED = 2**53 - 20_000
+"""Seeds of instances are below 2^53: numbers that every reader of JSON keeps exactly."""
 LARGE = 10_000
 """Letters of an instance after which no other seed makes the same: the first one is enough to tell a fixed one by."""
 TRIED = 20
@@ -48,7 +53,8 @@ def drawn_instances(
     fixed = []
     for family, make in (workload_of(problem).trials() if families is None else families).items():
         known = shipped | (set(_public(make)) if families is None else set())
-        numbers = range(seed * 1_000_000, seed * 1_000_000 + each + 2 * PUBLIC)
+        first = seed * 1_000_000 if seed < SPARSE else seed
+        numbers = range(first, first + each + 2 * PUBLIC)
         drawn = ((family, number, make(number)[0]) for number in numbers)
         fresh = list(itertools.islice((one for one in drawn if one[2].content_hash() not in known), each))
         chosen += fresh
@@ -56,6 +62,11 @@ def drawn_instances(
     if not chosen:
         raise InputError(f"{problem.id}: every instance of its families is known to everybody: nothing to judge")
     return chosen, fixed
+
+
+def secret_seed() -> int:
+    """One of 9 * 10^15, from the system's entropy: too many for a scheduler to try while it is judged."""
+    return SPARSE + secrets.randbelow(LARGEST_SEED - SPARSE)
 
 
 def held_out_families(problem: Problem, seed: int, say: Callable[[str], None]) -> Families:

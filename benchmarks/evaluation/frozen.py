@@ -29,7 +29,7 @@ from schedgap.catalogue.method import users_name
 from schedgap.catalogue.problem import Problem
 from schedgap.catalogue.registry import find_problem
 from schedgap.formulations.common.errors import Disagreement, InputError, printable
-from schedgap.formulations.common.instance import Json
+from schedgap.formulations.common.instance import Instance, Json
 from schedgap.formulations.common.numbers import ratio, share_of_best
 from schedgap.solvers.incumbent import contradicts
 
@@ -48,6 +48,7 @@ class Attempt(Judged):
     entry: Entry  # the instance with what is known of it
     ratio: float | None = None
     to: str = ""  # optimum or bound
+    first: Instance | None = None  # that of a first run that did not end: it never saw the entry's
 
     def to_dict(self) -> dict[str, Json]:
         """JSON-compatible form."""
@@ -110,11 +111,11 @@ class Development:
         found: dict[str, Json] = {}
         failed = next((attempt for attempt in self.attempts if attempt.failure), None)
         if failed is not None:
-            found["failure"] = {"kind": failed.failure, "message": failed.message, **_shown(failed.entry)}
+            found["failure"] = {"kind": failed.failure, "message": failed.message, **_shown(failed)}
         known = [attempt for attempt in self.attempts if attempt.ratio is not None]
         worst = max(known, key=lambda attempt: attempt.ratio or 0.0, default=None)
         if worst is not None and (worst.ratio or 0.0) > 1:
-            best, shown = worst.entry.known, _shown(worst.entry)
+            best, shown = worst.entry.known, _shown(worst)
             found["worst"] = {
                 "ratio": worst.to_dict()["ratio"],
                 "ratio_to": worst.to,
@@ -139,9 +140,11 @@ class Development:
         return printable("\n".join([*lines, "", table(head, rows, right=" r")]), "\n")
 
 
-def _shown(entry: Entry) -> dict[str, Json]:
-    text = entry.instance.to_json(None)
-    return {"instance": entry.id, **({"data": entry.instance.to_dict()} if len(text) <= SHOWN else {})}
+def _shown(attempt: Attempt) -> dict[str, Json]:
+    """What it was given: that of the first run is no stored one."""
+    first, instance = attempt.first is not None, attempt.first or attempt.entry.instance
+    small = len(instance.to_json(None)) <= SHOWN
+    return {"instance": instance.name if first else attempt.entry.id, **({"data": instance.to_dict()} if small else {})}
 
 
 def stored(problem: Problem) -> list[Entry]:
@@ -240,7 +243,7 @@ class FrozenJudge(contextlib.AbstractContextManager["FrozenJudge"]):
         def too_good(value: float | None) -> bool:
             return value is not None and bound is not None and contradicts(value, bound, sense)
 
-        told = {**vars(judged), "solution": None, "entry": entry}
+        told = {**vars(judged), "solution": None, "entry": entry, "first": contained.stuck}
         if judged.failure and (outside or not too_good(judged.looks)):
             return Attempt(**{**told, "looks": None})
         if judged.failure:
@@ -298,7 +301,7 @@ def evaluate_frozen(
     ----------
     scheduler, online, estimates, container : as for :func:`~schedgap.benchmarks.evaluation.run.evaluate`
     problem : whose instances it takes
-    time_limit : seconds for an instance
+    time_limit : seconds of a processor for an instance; three times that for one that sleeps
     memory_limit : GB of its process
 
     Returns

@@ -15,7 +15,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from schedgap.benchmarks.evaluation.contained import Bounds, Contained, Failed
+from schedgap.benchmarks.evaluation.contained import Bounds, Contained, Failed, Patience
 from schedgap.benchmarks.hunt.fields import Data, Space, parse_limits
 from schedgap.benchmarks.hunt.mutate import mutated
 from schedgap.benchmarks.hunt.target import Target, starts_of
@@ -78,7 +78,8 @@ class ContainedPolicy(Contained):
         world = self.world(instance, seed)
         if world is None:
             return None
-        run = self._run(world, self.bounds.seconds)
+        run = self._run(world, self.patience(self.bounds.seconds))
+        self._look()
         self.runs[seed] = Decisions.of(run)
         return run.solution
 
@@ -110,27 +111,23 @@ class ContainedPolicy(Contained):
         # What a policy that does nothing costs: told beside the time of decisions, of which it is a part.
         for _ in range(ECHOES):
             began = time.perf_counter()
-            self._ask({}, self.bounds.seconds)
+            self._ask({}, self.patience(self.bounds.seconds))
             echoes.append(time.perf_counter() - began)
         self.overhead = statistics.median(echoes)
 
-    def _try(self, instance: Instance, patience: float) -> None:
+    def _try(self, instance: Instance, patience: Patience) -> None:
         world = self.world(instance)
         if world is not None:
             self._run(world, patience)
 
-    def _run(self, world: World, patience: float) -> Replay:
-        """All decisions together may take so many seconds."""
-        rest = patience
+    def _run(self, world: World, patience: Patience) -> Replay:
+        """All decisions together may take so long."""
 
         def ask(message: dict[str, Any]) -> Json:
-            nonlocal rest
-            began = time.monotonic()
             try:
-                return self._ask(message, max(rest, 0.0)).get("actions")
+                return self._ask(message, patience).get("actions")
             finally:
-                rest -= time.monotonic() - began
-                self.seconds = patience - rest
+                self.seconds = patience.spent
 
         try:
             ask({"opening": world.opening()})

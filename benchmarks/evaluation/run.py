@@ -5,14 +5,13 @@ from __future__ import annotations
 import itertools
 import json
 import os
-import secrets
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from schedgap.benchmarks.evaluation.card import Card, Trial
 from schedgap.benchmarks.evaluation.contained import GIVE_UP, Bounds, Contained, Judged
-from schedgap.benchmarks.evaluation.drawn import drawn_instances, given_instances, held_out_families
+from schedgap.benchmarks.evaluation.drawn import drawn_instances, given_instances, held_out_families, secret_seed
 from schedgap.benchmarks.evaluation.online import adversary, scheduled, watch
 from schedgap.benchmarks.evaluation.places import files_among
 from schedgap.benchmarks.hunt.result import Hunted
@@ -43,8 +42,6 @@ WORK_LIMIT = 20.0
 """Repeatable limit of each exact solve."""
 EVALUATIONS = 200
 """Instances that its hunt tries where no budget is given."""
-LARGEST_SEED = 9 * 10**9
-"""Fresh seeds are below it: instances then have seeds that every reader of JSON keeps exactly."""
 LARGEST_KEPT = 1 << 20
 """Bytes of a solution that is kept: there may be many, each with millions of them."""
 
@@ -88,7 +85,7 @@ def evaluate(
     seed : of all instances; drawn anew where not given, and told by the card
     out : folder for ``card.json``, ``card.html`` and the hunt; a new one beside it where there is one
     instances : of each family; 5 where not given
-    time_limit : seconds for an instance
+    time_limit : seconds of a processor for an instance; three times that for one that sleeps
     memory_limit : GB of its process
     workers : processes that find out what is known of the instances, after the scheduler has run on all of them; all
         cores where not given. The scheduler itself, and its hunt, are one process of this machine
@@ -156,11 +153,9 @@ def _card(
     say = Progress(0, progress, "").say
     if online is not None:
         loop_of(problem)
-    if seed is None and on:
-        seed = 0
+    is_seed_chosen = seed is not None
     if seed is None:
-        seed = secrets.randbelow(LARGEST_SEED)
-        say(f"evaluate: seed {seed}, drawn anew; --seed {seed} repeats these instances")
+        seed = 0 if on else secret_seed()
     if on:
         chosen, fixed = given_instances(problem, on)
     else:
@@ -172,6 +167,8 @@ def _card(
     with scheduled(scheduler, problem, bounds, online) as contained:
         try:
             answers = list(_answers(contained, chosen, bar, out / "rejected"))
+            if not (is_seed_chosen or on):  # told only now: lines may go to a file that the scheduler can read
+                bar.say(f"evaluate: seed {seed}, drawn anew; --seed {seed} repeats these instances")
             outside = contained.outside_model
             watched = None if online is None else watch(contained, [one[2] for one in chosen], bar.say)
             questions = [_Question(problem, *one, solve=not outside) for one in chosen]
@@ -198,7 +195,7 @@ def _card(
             whole = hunted is None or hunted.finished
             folder = out if whole else None
             seen = (contained.peak, folder, contained.isolated, watched)
-            return Card(scheduler, problem, seed, trials, claims, hunted, *seen)
+            return Card(scheduler, problem, seed, trials, claims, hunted, *seen, is_seed_chosen)
         finally:
             bar.finish()
 
@@ -219,13 +216,13 @@ def _answers(
     Its own randomness gets the instance's place in the list, which tells no seed of an instance.
     """
     ended = 0
-    for place, (family, number, instance) in enumerate(chosen):
-        bar.step(f"{family} {number}")
+    for place, (family, _, instance) in enumerate(chosen):
+        bar.step(f"{family}, instance {place + 1}")
         if ended >= GIVE_UP:
             message = f"not tried: it gave no answer {GIVE_UP} times one after another"
             yield Judged(failure="untried", message=message)
             continue
-        with bar.at_work(f"{family} {number}"):
+        with bar.at_work(f"{family}, instance {place + 1}"):
             found = contained.judged(instance, place)
         ended = ended + 1 if found.ended else 0
         if found.solution is not None and len(json.dumps(found.solution)) > LARGEST_KEPT:

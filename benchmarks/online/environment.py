@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from schedgap.benchmarks.online.replay import Estimates, World, world_of
 from schedgap.benchmarks.online.state import State
 from schedgap.catalogue.problem import Problem
+from schedgap.formulations.common.errors import InputError
 from schedgap.formulations.common.instance import Instance, Json
 
 Observation: TypeAlias = dict[str, Json]
@@ -67,7 +68,9 @@ class SchedulingEnv(gymnasium.Env[Observation, np.int64]):
         """
         world, mask = self.world, self.action_masks()
         assert world is not None, "reset() comes first"
-        chosen = int(action) if mask[int(action)] else int(np.flatnonzero(mask)[-1])
+        if not self.action_space.contains(action):
+            raise InputError(f"action: must be a whole number from 0 to {self.queue}, got {action}")
+        chosen = int(action) if mask[action] else int(np.flatnonzero(mask)[-1])
         reward = 0.0
         if chosen < self.queue:
             job = list(self.state.waiting)[chosen]

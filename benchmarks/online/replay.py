@@ -169,9 +169,9 @@ class World(ABC):
         arrived = self.arrivals.until(slot)
         self.waiting.update(stopped, (self.position[number] for number in arrived))
         rows = [[number, self.sizes[job], *self.told(job)] for number in arrived for job in (self.position[number],)]
-        event = {"slot": slot, "ended": sorted(self.number[job] for job in ended), "arrived": rows}
         more = {"stopped": sorted(self.number[job] for job in stopped), "news": list(self.news())}
-        return {**event, **{key: value for key, value in more.items() if value}}
+        known = {"slot": slot, "ended": sorted(self.number[job] for job in ended), "arrived": rows}
+        return known | {key: value for key, value in more.items() if value}
 
     def act(self, verb: str, job: int, place: Json) -> None:
         """Do what the policy wants with a job.
@@ -266,7 +266,7 @@ def replay(world: World, decide: Decide) -> Replay:
         seconds.append(time.perf_counter() - began)
         slots.append(slot)
         wake = None
-        for action in actions:
+        for action in _listed(actions, slot):
             verb, number, place = _read(action, slot)
             if verb == "wake":
                 if not slot < number < world.never:
@@ -279,6 +279,12 @@ def replay(world: World, decide: Decide) -> Replay:
                 raise Refused(f"slot {slot}: {verb} of job {number}: {error}") from None
             preemptions += verb in ("preempt", "move")
     return Replay(*world.judged(), seconds, preemptions, slots, world.service())
+
+
+def _listed(actions: Json, slot: int) -> Sequence[Json]:
+    if isinstance(actions, list):
+        return actions
+    raise Refused(f"slot {slot}: must be a list of actions: {str(actions)[:80]}")
 
 
 def _read(action: Json, slot: int) -> tuple[str, int, Json]:

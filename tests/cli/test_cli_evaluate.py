@@ -6,6 +6,7 @@ import re
 import signal
 import subprocess
 import sys
+import tempfile
 import textwrap
 from collections.abc import Callable
 from dataclasses import replace
@@ -28,6 +29,7 @@ from schedgap.benchmarks.hunt import run as hunts
 from schedgap.benchmarks.hunt import target as targets
 from schedgap.benchmarks.hunt.result import Hunted
 from schedgap.benchmarks.instances import make_instance
+from schedgap.benchmarks.sweep import progress
 from schedgap.catalogue.agreement import Agreement
 from schedgap.catalogue.method import users_file
 from schedgap.catalogue.rar_ddls import PROBLEM
@@ -94,16 +96,27 @@ def untouched(folder: Path) -> bool:
     [
         ("prints", "answer or error", "", PATIENCE),  # whether it meets the pipe depends on which descriptors are open
         ("forges", "answer", "not asked for", PATIENCE),
-        ("forks", "time", "no answer within", 1.5),
+        ("forks", "time", "no answer within", 0.5),
         ("eats", "memory", "MemoryError", PATIENCE),
-        ("endless", "time", "no answer within 1.5 s", 1.5),
+        ("endless", "time", "no answer within 1.5 s, of which it worked less than 0.5 s", 0.5),
         ("exits", "died", "its process ended with status 0", PATIENCE),
         ("huge", "answer", "at most 16777216 are taken", PATIENCE),
+        ("hoards", "files", "its folder has more than 10000 entries, 1024 MB or paths of 1000 letters", PATIENCE),
+        ("nests", "files", "paths of 1000 letters", PATIENCE),
+        ("hides", "files", "its folder has more than", PATIENCE),
     ],
 )
 def test_a_hostile_scheduler_fails_and_harms_nothing(
-    folder: Path, name: str, kind: str, message: str, seconds: float
+    folder: Path,
+    tmp_path_factory: pytest.TempPathFactory,
+    monkeypatch: pytest.MonkeyPatch,
+    name: str,
+    kind: str,
+    message: str,
+    seconds: float,
 ) -> None:
+    tmp_path = tmp_path_factory.mktemp("work")
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     with Contained(f"{FILE}:{name}", PROBLEM, Bounds(seconds, BOUNDS.memory, warm=False)) as contained:
         with pytest.raises(Failed) as caught:
             contained(INSTANCE, seed=0)
@@ -111,6 +124,7 @@ def test_a_hostile_scheduler_fails_and_harms_nothing(
     assert caught.value.kind in kind.split(" or ") and message in str(caught.value)
     assert untouched(folder)
     assert leader is None or group_is_gone(leader)
+    assert contained._folder == "" and not list(tmp_path.iterdir())
 
 
 def test_nothing_is_left_of_it_when_its_parent_is_killed(tmp_path: Path) -> None:
@@ -231,7 +245,7 @@ def test_the_card_of_a_scheduler(command: Command, folder: Path, small: None) ->
     data = json.loads(ran.out)
     assert json.loads((folder / "card" / "card.json").read_text()) == data
     assert (data["schema"], data["instances"], data["feasible"], data["failures"]) == (1, 3, 3, {})
-    assert f"seed {data['seed']}, drawn anew" in ran.err.splitlines()[0]
+    assert f"seed {data['seed']}, drawn anew" in ran.err and not data["seed_chosen"]
     assert 0 < data["score"] <= 1
     keys = PAGE.read_text().split("## The JSON form")[1].split("\n## ")[0]
     documented = re.findall(r"`(\w+)", "".join(re.findall(r"^\| (`.*?) \|", keys, re.MULTILINE)))
@@ -254,6 +268,27 @@ def test_the_card_of_a_scheduler(command: Command, folder: Path, small: None) ->
     for family in data["families"]:
         kept = schedgap.load(folder / "card" / "worst" / f"{family}.json")
         assert kept.content_hash() in {one["instance"] for one in data["trials"] if one["family"] == family}
+
+
+def test_nothing_tells_the_seed_until_the_scheduler_has_run(
+    folder: Path, small: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Lines of progress may go to a file that it can read; and there are too many seeds to try."""
+    lines: list[str] = []
+    before: list[str] = []
+    monkeypatch.setattr(progress, "LINE_EVERY", 0.0)
+    judged = Contained.judged
+    monkeypatch.setattr(Contained, "judged", lambda *given: (before.extend(lines), judged(*given))[1])
+    told = {"problem": "rar-ddls", "instances": 2, "workers": 1, "time_limit": 600.0, "budget": 0.1}
+    card = schedgap.evaluate(f"{FILE}:good", **told, out="drawn", progress=lines.append)
+    assert before and not re.search(r"\d{7}", "".join(before))
+    assert any(f"--seed {card.seed} repeats" in line for line in lines)
+    assert 9e9 <= min(trial.seed for trial in card.trials) <= max(trial.seed for trial in card.trials) < 2**53
+    again = schedgap.evaluate(f"{FILE}:good", **told, out="chosen", seed=card.seed)
+    assert [trial.instance.content_hash() for trial in again.trials] == [
+        trial.instance.content_hash() for trial in card.trials
+    ]
+    assert "the seed was chosen by the caller" in again.to_text() and "chosen" not in card.to_text().splitlines()[1]
 
 
 def test_a_card_of_one_that_earns_nothing() -> None:

@@ -12,11 +12,12 @@ import pytest
 from support import foreign, peekers
 from support.command import Command
 
-from schedgap.benchmarks.evaluation import frozen
+from schedgap.benchmarks.evaluation import contained, frozen
 from schedgap.benchmarks.evaluation.card import SCHEMA
 from schedgap.benchmarks.evaluation.contained import Bounds
 from schedgap.benchmarks.evaluation.drawn import drawn_instances
 from schedgap.benchmarks.evaluation.frozen import FIRST, FrozenJudge, stored
+from schedgap.benchmarks.instances import workload_of
 from schedgap.catalogue.registry import find_problem
 from schedgap.formulations.common.errors import Disagreement, InputError
 
@@ -74,7 +75,7 @@ def test_a_cheat_gains_nothing(judge: FrozenJudge, name: str, kind: str, message
 
 
 def test_a_slow_one_is_given_up(judge: FrozenJudge, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(judge, "bounds", Bounds(seconds=0.3, memory=1 << 30, warm=False))
+    monkeypatch.setattr(judge, "bounds", Bounds(seconds=0.05, memory=1 << 30, warm=False))
     found = judge.judge(f"{FILE}:endless")
     assert [one.failure for one in found.attempts] == ["time"] * 3 + ["untried"] * (FEW - 3)
 
@@ -83,15 +84,37 @@ def test_one_that_does_not_end_on_a_small_instance_is_not_tried_on_others(
     judge: FrozenJudge, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     """Its process would only begin again; so the run that does not count is the last one."""
-    bounds = Bounds(seconds=0.3, first=2.0, memory=1 << 30, heuristics_only=True)
+    bounds = Bounds(seconds=0.3, first=0.5, memory=1 << 30, heuristics_only=True)
     monkeypatch.setattr(judge, "bounds", bounds)
     found = judge.judge(f"{FILE}:endless")
     assert [one.failure for one in found.attempts] == ["time"] + ["untried"] * (FEW - 1)
-    assert found.attempts[0].message == "no answer to a small instance within 2 s" and found.score == 0
-    (tmp_path / "waits.py").write_text("import time\n\ntime.sleep(1000)\n")
-    monkeypatch.setattr(judge, "bounds", dataclasses.replace(bounds, first=0.1))
-    with pytest.raises(InputError, match=r"is not imported within 0\.4 s"):
-        judge.judge(f"{tmp_path / 'waits.py'}:scheduler")
+    assert found.attempts[0].message.startswith("no answer to a small instance within 1.5 s, of which it")
+    assert found.score == 0
+    shown, preset = found.artifacts()["failure"], workload_of(PROBLEM).presets[0]
+    assert shown["data"] == preset.generator(0, **preset.settings).to_dict()  # what it was given, no stored one
+    assert shown["instance"] == shown["data"]["name"] not in {entry.id for entry in judge.entries}
+    for text, told in (
+        ("import time\n\ntime.sleep(1000)\n", r"0\.6 s, of which"),
+        ("while True:\n    pass\n", r"0\.2 s$"),
+    ):
+        (tmp_path / "waits.py").write_text(text)
+        monkeypatch.setattr(judge, "bounds", dataclasses.replace(bounds, first=0.05))
+        with pytest.raises(InputError, match=rf"is not imported: no answer within {told}"):
+            judge.judge(f"{tmp_path / 'waits.py'}:scheduler")
+
+
+def test_a_machine_that_is_busy_with_others_changes_no_score(
+    judge: FrozenJudge, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Its seconds are those of a processor: who is kept from one, here by a nap, has not used them up."""
+    body = "import time\n\ndef scheduler(instance, *, seed):\n    time.sleep(0.5)\n    {}\n"
+    monkeypatch.setattr(contained, "SLEEPING", 1e6)
+    monkeypatch.setattr(contained, "EXCUSED", 0.0)
+    for text, failure in (("return None", "none"), ("while True: pass", "time")):
+        (tmp_path / "naps.py").write_text(body.format(text))
+        monkeypatch.setattr(judge, "bounds", Bounds(seconds=0.2, memory=1 << 30, warm=False))
+        found = judge.judge(f"{tmp_path / 'naps.py'}:scheduler", most=1).attempts[0]
+        assert found.failure == failure and (found.message.endswith("within 0.2 s") or failure == "none")
 
 
 def test_a_memory_limit_that_a_candidate_gives_is_kept(

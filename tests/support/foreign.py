@@ -111,6 +111,29 @@ def endless(instance: Any, *, seed: int) -> None:
             continue
 
 
+def hoards(instance: Any, *, seed: int) -> None:
+    """Fills its own folder with files."""
+    for number in range(20_000):
+        Path(os.environ["HOME"], str(number)).touch()
+
+
+def nests(instance: Any, *, seed: int) -> None:
+    """Makes folders in each other, deeper than Python calls and longer than a path may be."""
+    os.chdir(os.environ["HOME"])
+    for _ in range(3000):
+        Path("deeper").mkdir()
+        os.chdir("deeper")
+
+
+def hides(instance: Any, *, seed: int) -> None:
+    """Has large files open whose names are gone."""
+    for number in range(30):
+        path = Path(os.environ["HOME"], str(number))
+        os.posix_fallocate(os.open(path, os.O_WRONLY | os.O_CREAT), 0, 60 << 20)
+        path.unlink()
+    time.sleep(600)
+
+
 def writes(instance: Any, *, seed: int) -> None:
     """Overwrites a file of the user's, by every way there is."""
     victim = Path(os.environ.get("VICTIM", "victim.txt"))

@@ -247,6 +247,22 @@ class Twice:
         return [("start", 0)]
 
 
+class NoList:
+    """Answers with what is no list, by a changed function of its process."""
+
+    answer: Any = 5
+
+    def decide(self, state: Any) -> Any:
+        guest: Any = sys.modules["__main__"]
+        send = guest.send
+        guest.send = lambda stream, message: send(stream, {**message, "actions": self.answer})
+        return []
+
+
+class NoAnswer(NoList):
+    answer = None
+
+
 class Stops:
     """The judge, while it thinks, so that the clock stands."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import warnings
 from collections.abc import Callable
 from typing import Any
@@ -79,3 +80,12 @@ def test_what_the_mask_forbids_is_the_last_that_it_allows() -> None:
 def test_bad_use_is_one_line(problem: str, given: dict[str, Any], line: str) -> None:
     with pytest.raises(InputError, match=line):
         schedgap.make_env(problem, **given)
+
+
+@pytest.mark.parametrize("action", [-1, 9, math.nan, 0.0, None])
+def test_what_is_no_action_is_refused(action: Any) -> None:
+    """-1 was the last waiting job, whether it fits or not."""
+    env = schedgap.make_env("gpu-sharing", queue=8)
+    env.reset(seed=0)
+    with pytest.raises(InputError, match=f"action: must be a whole number from 0 to 8, got {action}"):
+        env.step(action)
