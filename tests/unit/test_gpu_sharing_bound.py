@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import random
 from collections.abc import Mapping
 from fractions import Fraction
 from itertools import pairwise
@@ -12,6 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from schedgap.benchmarks.instances.gpu_sharing.paper import physical
 from schedgap.benchmarks.instances.gpu_sharing.workload import small
 from schedgap.formulations.common.numbers import exact
 from schedgap.formulations.gpu_sharing.dynamics import exact_work, tables
@@ -20,7 +22,10 @@ from schedgap.heuristics.gpu_sharing.sharing import sjf_bsbf, sjf_bsbf_plus, sjf
 from schedgap.solvers.certificates import checker, make
 from schedgap.solvers.certificates.linear import GRID, Rejected
 from schedgap.solvers.certificates.make import certificate_of, prove_bound
+from schedgap.solvers.certificates.makers.gpu_sharing import leaves
+from schedgap.solvers.certificates.rules import gpu_sharing as rules
 from schedgap.solvers.exact.gpu_sharing import bound
+from schedgap.solvers.exact.gpu_sharing.together import worth_together
 
 
 def instance_of(*jobs: tuple[int, int, float], horizon: int = 40, gpus: int = 2, **changes: Any) -> GpuSharingInstance:
@@ -73,6 +78,11 @@ def shared(xi: float, other: float) -> dict[str, Any]:
         (instance_of((1, 2, 4), (1, 2, 4), **shared(1.25, 1.25)), 5.0),
         # xi = 3 both ways: sharing does less than one job alone
         (instance_of((1, 2, 4), (1, 2, 4), **shared(3.0, 3.0)), 6.0),
+        # gangs as a whole: two of 2 do not fit 3 GPUs together
+        (instance_of((1, 2, 4), (1, 2, 4), gpus=3), 6.0),
+        # one of the 3 is shared, and slows both down on all of theirs
+        (instance_of((1, 2, 4), (1, 2, 4), gpus=3, **shared(1.25, 1.25)), 5.0),
+        (instance_of((1, 3, 4), (1, 1, 4), (1, 1, 4), gpus=3, max_jobs_per_gpu=2), 4.0),
     ],
 )
 def test_the_bound_by_hand(instance: GpuSharingInstance, mean: float) -> None:
@@ -97,6 +107,11 @@ def test_phi_and_weights_of_pairs() -> None:
 
 def leaf_of(instance: GpuSharingInstance) -> dict[str, Any]:
     return dict(prove_bound(instance)["tree"]["prices"])
+
+
+def leaves_of(instance: GpuSharingInstance) -> list[dict[str, Any]]:
+    """Prices of GPUs by class, and of jobs where gangs are a whole."""
+    return [dict(leaf) for _, _, leaf in leaves(instance, {})][1:]
 
 
 def value_of(instance: GpuSharingInstance, leaf: Mapping[str, Any]) -> Fraction:
@@ -124,6 +139,9 @@ def plain_value(instance: GpuSharingInstance, leaf: Mapping[str, Any]) -> Fracti
     slots = range(edges[0], edges[-1])
     worth = Fraction(0)
     for slot in slots:
+        if leaf.get("together"):
+            worth += plain_together(instance, [price(j, slot) for j in range(count)]) / instance.total_gpus
+            continue
         alone = [price(j, slot) for j in range(count)]
         both = [
             alone[j] / exact(table.slowdown[j, k]) + alone[k] / exact(table.slowdown[k, j])
@@ -145,11 +163,108 @@ def plain_value(instance: GpuSharingInstance, leaf: Mapping[str, Any]) -> Fracti
                     cost, need = cost + p * min(need, 1), need - min(need, 1)
             else:
                 cost = sum((price(j, t) for t in range(end - length, end)), Fraction(0))
-            found = end - job.arrival + job.gpus * cost
+            found = end - job.arrival + (1 if leaf.get("together") else job.gpus) * cost
             best = found if best is None else min(best, found)
         assert best is not None
         total += best
     return total / count
+
+
+def plain_together(instance: GpuSharingInstance, worth: list[Fraction]) -> Fraction:
+    """The best of all sets of jobs that are worth something: alone on GPUs, or beside the best of those that share."""
+    table, jobs = tables(instance), [j for j, own in enumerate(worth) if own]
+    best = Fraction(0)
+    for chosen in itertools.product(("out", "alone", "shares"), repeat=len(jobs)):
+        kinds = dict(zip(jobs, chosen, strict=True))
+        sizes = [instance.jobs[j].gpus for j in jobs if kinds[j] == "shares"]
+        held = sum(instance.jobs[j].gpus for j in jobs if kinds[j] != "out")
+        if held - min(sum(sizes) // 2, sum(sizes) - max(sizes, default=0)) > instance.total_gpus:
+            continue
+        value = Fraction(0)
+        for j in jobs:
+            others = [k for k in jobs if k != j and kinds[k] == "shares" and table.may_share[j, k]]
+            if kinds[j] == "alone":
+                value += worth[j]
+            elif kinds[j] == "shares" and others:
+                value += worth[j] / min(exact(table.slowdown[j, k]) for k in others)
+        best = max(best, value)
+    return best
+
+
+def on_gpus(instance: GpuSharingInstance, worth: list[Fraction]) -> Fraction:
+    """The best that jobs really do on GPUs: who holds which is gone through."""
+    table, jobs = tables(instance), range(len(worth))
+    options = [
+        [(), *itertools.combinations(range(instance.total_gpus), instance.jobs[j].gpus)] for j in jobs
+    ]  # none, or these GPUs
+    best = Fraction(0)
+    for held in itertools.product(*options):
+        beside = {(j, k) for j in jobs for k in jobs if j != k and set(held[j]) & set(held[k])}
+        crowded = any(sum(g in own for own in held) > instance.max_jobs_per_gpu for g in range(instance.total_gpus))
+        if crowded or not all(table.may_share[j, k] for j, k in beside):
+            continue
+        paces = [max([Fraction(1), *(exact(table.slowdown[j, k]) for i, k in beside if i == j)]) for j in jobs]
+        best = max(best, sum((worth[j] / paces[j] for j in jobs if held[j]), Fraction(0)))
+    return best
+
+
+def random_gangs(seed: int) -> GpuSharingInstance:
+    """Two to four jobs on at most four GPUs, three of four times with sharing."""
+    rng = random.Random(seed)
+    gpus, count = rng.randint(1, 4), rng.randint(2, 4)
+    jobs = [(rng.randint(1, 4), rng.randint(1, gpus), rng.choice([1, 2.5, 3, 4.5])) for _ in range(count)]
+    names = [f"j{k}" for k in range(count)]
+    table = {one: {other: rng.choice([1.0, 1.25, 1.5, 2.5]) for other in names if other != one} for one in names}
+    share = rng.random() < 0.75
+    room = rng.choice([1.5, 10.0])
+    extra = {"max_jobs_per_gpu": 2, "interference": table} if share else {}
+    return instance_of(*jobs, gpus=gpus, gpu_memory=room, **extra)
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_sets_of_jobs_are_worth_what_all_of_them_say_and_no_less_than_on_gpus(seed: int) -> None:
+    instance = random_gangs(seed)
+    rng = random.Random(seed)
+    count, data = len(instance.jobs), tables(instance)
+    prices = [[rng.choice([0, rng.randint(1, 50)]) for _ in range(3)] for _ in range(count)]
+    edges = [1, 2, 4, 7]
+    leaf = {"edges": edges, "prices": [[p * GRID // 8 for p in own] for own in prices], "together": True}
+    leaf |= {"classes": list(range(count)), "weights": []}
+    worth = sum(
+        (b - a) * plain_together(instance, [Fraction(own[k], 8) for own in prices])
+        for k, (a, b) in enumerate(pairwise(edges))
+    )
+    rate = np.zeros((count, 3))
+    slow = np.where(data.may_share, data.slowdown, np.inf)
+    width = np.diff(edges).astype(float)
+    given = np.array(prices) / 8
+    found, seen = worth_together(given, data.gpus, slow, instance.total_gpus, width, 10**6, rate)
+    assert found == pytest.approx(float(worth)) and (rate * given).sum(axis=0) @ width == pytest.approx(found)
+    if seen > count:  # with fewer nodes it is at least as much
+        assert worth_together(given, data.gpus, slow, instance.total_gpus, width, 1, rate)[0] >= found - 1e-9
+    for k in range(3):
+        own = [Fraction(row[k], 8) for row in prices]
+        assert plain_together(instance, own) >= on_gpus(instance, own)
+    assert plain_value(instance, leaf) - Fraction(1, 10**9) <= value_of(instance, leaf) <= plain_value(instance, leaf)
+
+
+def test_a_search_that_is_cut_proves_less_and_nothing_wrong(monkeypatch: pytest.MonkeyPatch) -> None:
+    for seed in range(40):
+        instance = random_gangs(seed)
+        leaf = leaves_of(instance)[1]
+        value = value_of(instance, leaf)
+        monkeypatch.setattr(rules, "MOST_SETS", 1)
+        assert value_of(instance, leaf) <= value
+        monkeypatch.undo()
+
+
+def test_gangs_as_a_whole_prove_more_at_the_papers_scale() -> None:
+    instance = physical(101)
+    found = bound.priced_together(instance)
+    assert found is not None and found.value > 1.08 * bound.priced(instance).value
+    leaf = leaf_of(instance)
+    assert leaf["together"]
+    assert float(value_of(instance, leaf)) == pytest.approx(found.value / len(instance.jobs), rel=1e-8)
 
 
 CASES = [
@@ -165,25 +280,26 @@ def test_a_leaf_proves_what_slots_and_pairs_add_up_to(case: int) -> None:
     instance = CASES[case]
     rng = np.random.default_rng(case)
     leaf = leaf_of(instance)
-    leaves = [leaf]
+    tried = leaves_of(instance)
     for _ in range(12):
         edges = np.unique(rng.integers(1, 18, 6)).tolist()
         classes = rng.integers(0, 3, len(instance.jobs)).tolist()
         prices = rng.integers(0, GRID, (3, len(edges) - 1)).tolist()
         weights = rng.integers(0, GRID, len(instance.jobs)).tolist() if rng.random() < 0.5 else []
-        leaves.append({"edges": edges, "prices": prices, "classes": classes, "weights": weights})
-    for one in leaves:  # what pairs do is rounded up to 2^-40 by the checker
+        tried.append({"edges": edges, "prices": prices, "classes": classes, "weights": weights})
+    for one in tried:  # what pairs do is rounded up to 2^-40 by the checker
         value, plain = value_of(instance, one), plain_value(instance, one)
         assert plain - Fraction(1, 10**9) <= value <= plain
         assert value == plain or instance.interference
     assert value_of(instance, leaf) > 0
 
 
+@pytest.mark.parametrize("together", [False, True])
 @pytest.mark.parametrize("case", range(len(CASES)))
-def test_a_certificate_with_one_number_off_by_a_billionth_is_refused(case: int) -> None:
+def test_a_certificate_with_one_number_off_by_a_billionth_is_refused(case: int, together: bool) -> None:
     """Prices that just suffice: each one moved by 1e-9 to where the sum falls, and the claim by 1e-9."""
     instance = CASES[case]
-    leaf, step = leaf_of(instance), Fraction(1, len(instance.jobs))
+    leaf, step = leaves_of(instance)[together], Fraction(1, len(instance.jobs))
     whole = value_of(instance, leaf)
     floor = value_of(instance, {**leaf, "prices": [[0] * len(own) for own in leaf["prices"]]})
     assert whole > floor
@@ -235,6 +351,7 @@ def test_a_certificate_with_one_number_off_by_a_billionth_is_refused(case: int) 
         ({"classes": [0, 1, 0, 0]}, "a class that has prices"),
         ({"classes": [0]}, "a class that has prices"),
         ({"weights": [1]}, "and a weight"),
+        ({"together": 1}, "true or false"),
         ({"weights": [-1, 1, 1, 1]}, "whole numbers from 0"),
     ],
 )

@@ -12,7 +12,7 @@ from schedgap.formulations.gpu_sharing.modes import impossible
 from schedgap.solvers.certificates.linear import GRID
 from schedgap.solvers.certificates.make import Leaf
 from schedgap.solvers.certificates.tree import Unproven
-from schedgap.solvers.exact.gpu_sharing.bound import priced
+from schedgap.solvers.exact.gpu_sharing.bound import Priced, priced, priced_together
 
 
 def leaves(instance: GpuSharingInstance, given: dict[str, Any]) -> Iterator[Leaf]:
@@ -22,15 +22,17 @@ def leaves(instance: GpuSharingInstance, given: dict[str, Any]) -> Iterator[Leaf
     if reason is not None:
         raise Unproven(f"there is no schedule: {reason}")
     yield "prices", {}, {"edges": [0], "prices": [[]], "classes": [], "weights": []}  # every job alone
-    yield "prices", {}, _buckets(instance)
+    yield "prices", {}, _buckets(priced(instance))
+    together = priced_together(instance)
+    if together is not None:
+        yield "prices", {}, {**_buckets(together), "together": True}
 
 
-def _buckets(instance: GpuSharingInstance) -> dict[str, Any]:
+def _buckets(prices: Priced) -> dict[str, Any]:
     """Prices of gpu-sharing by buckets of slots."""
-    found = priced(instance)
     return {
-        "edges": found.edges.tolist(),
-        "prices": np.rint(found.prices * GRID).astype(np.int64).tolist(),
-        "classes": found.classes.tolist(),
-        "weights": np.floor(found.weights * (1 - 1e-12) * GRID).astype(np.int64).tolist(),
+        "edges": prices.edges.tolist(),
+        "prices": np.rint(prices.prices * GRID).astype(np.int64).tolist(),
+        "classes": prices.classes.tolist(),
+        "weights": np.floor(prices.weights * (1 - 1e-12) * GRID).astype(np.int64).tolist(),
     }

@@ -19,6 +19,10 @@ except ImportError:  # run as a file
 
 ENOUGH = 1 - Fraction(1, 10**9)
 """Progress counts as complete from this share of the iterations on."""
+MOST_SETS = 100_000
+"""Of jobs in one bucket that are gone through."""
+LARGEST_TOGETHER = 10_000
+"""Jobs times GPUs."""
 
 
 def iteration(job: Mapping[str, Any], steps: int) -> Fraction:
@@ -96,6 +100,12 @@ class Table:
             and self.loads[k]
             and min(self.loads[j].values()) + min(self.loads[k].values()) <= self.room
         )
+
+    @cached_property
+    def beside(self) -> list[dict[int, Fraction]]:
+        """By job, how much those slow it down that can share a GPU with it."""
+        every = range(len(self.work))
+        return [{k: self.xi(j, k) for k in every if k != j and self.fits_with(j, k)} for j in every]
 
     @cached_property
     def slowed(self) -> set[int]:
@@ -278,6 +288,9 @@ def prices(instance: Mapping[str, Any], options: Mapping[str, Any], model: Any) 
     That least is found by :func:`held` for a job that nobody slows down.
     It runs at full rate without a pause.
     For others it is found by :func:`paused`.
+
+    With ``"together": true`` p_jt is the price of all that job j does at full rate in slot t.
+    The sum of z_jt p_jt over the jobs that run in a slot is at most what :func:`together` finds.
     """
     jobs, table = instance["jobs"], Table(instance)
     total = sum(server["gpus"] for server in instance["servers"])
@@ -293,18 +306,28 @@ def prices(instance: Mapping[str, Any], options: Mapping[str, Any], model: Any) 
             raise ValueError("edges must rise, and every class needs a price for each bucket")
         if len(kind) != len(jobs) or len(weight) != len(jobs) or max(kind) >= len(price):
             raise ValueError("every job needs a class that has prices, and a weight")
-        fits = table.fitting(kind, weight)
+        if not isinstance(whole := given.get("together", False), bool):
+            raise ValueError("together must be true or false")
+        if whole and len(jobs) * total > LARGEST_TOGETHER:
+            raise ValueError("too many jobs and GPUs for sets of jobs")
+        fits = [] if whole else table.fitting(kind, weight)
+        gpus = [job["gpus"] for job in jobs]
         worth = 0
         for k, (begin, end) in enumerate(itertools.pairwise(edges)):
-            worth += (end - begin) * max(a * price[c][k] + b * price[d][k] for (c, d), (a, b) in fits)
-        found = -Fraction(total * worth, GRID**2)
+            if whole:
+                prices_now = [price[c][k] * w for c, w in zip(kind, weight, strict=True)]
+                slot = together(prices_now, gpus, table.beside, total)
+            else:
+                slot = total * max(a * price[c][k] + b * price[d][k] for (c, d), (a, b) in fits)
+            worth += (end - begin) * slot
+        found = -Fraction(worth, GRID**2)
         width = [end - begin for begin, end in itertools.pairwise(edges)]
         before = [[0, *itertools.accumulate(map(operator.mul, own, width))] for own in price]
         for j, job in enumerate(jobs):
             if not table.work[j]:
                 raise ValueError(f"job {job['id']} fits no GPU")
             least: Fraction = min(table.work[j].values())
-            length, rate, c = max(1, math.ceil(least)), job["gpus"] * weight[j], kind[j]
+            length, rate, c = max(1, math.ceil(least)), weight[j] * (1 if whole else gpus[j]), kind[j]
             if j in table.slowed:
                 busy = paused(job["arrival"], math.floor(least * GRID), rate, edges, price[c])
                 found += max(Fraction(length), Fraction(busy, GRID**3))
@@ -334,6 +357,63 @@ def held(first: int, length: int, rate: int, edges: list[int], price: list[int],
             if least >= best:
                 break
             best = min(best, least + rate * (until(start + length) - until(start)))
+    return best
+
+
+def together(worth: list[int], gpus: list[int], slow: list[dict[int, Fraction]], total: int) -> int:
+    """What the jobs that run in one slot are worth at most, if they are worth this at full rate.
+
+    Each is alone on its GPUs, or shares some of them.
+    Then it is no faster than beside its best partner among those that share.
+    A GPU that is shared has two of these jobs, and one of the two is not the largest.
+    So of the S GPUs that they ask for, at most S // 2 are saved, and at most S less the largest gang.
+    Jobs that are worth nothing are left out: the others do no less without them.
+
+    All sets of jobs are gone through but those that are worth no more than the best one,
+    even where every job that shares has half of its GPUs for nothing (`beyond`).
+    Where there are too many, that is the answer.
+    """
+    order = [j for j, price in enumerate(worth) if price]
+    order.sort(key=lambda j: Fraction(-worth[j], gpus[j]))
+    best_pace = [min(paces.values(), default=None) for paces in slow]
+    halves = 2 * total
+    beyond = [[0] * (halves + 1)]
+    options: list[list[tuple[int, int, bool]]] = []  # half GPUs, worth at most, whether it shares
+    for j in reversed(order):
+        choices, pace = [(2 * gpus[j], worth[j], False), (0, 0, False)], best_pace[j]
+        if pace is not None:
+            choices.insert(1, (gpus[j], math.ceil(worth[j] / pace), True))
+        last = beyond[-1]
+        beyond.append([max(w + last[c - n] for n, w, _ in choices if n <= c) for c in range(halves + 1)])
+        options.append(choices)
+    beyond.reverse()
+    options.reverse()
+    best = seen = 0
+    nobody: tuple[int, ...] = ()
+    stack = [(0, halves, 0, 0, nobody)]
+    while stack:
+        # the first q jobs are decided; half GPUs that are free, worth, GPUs of those alone
+        q, free, value, alone, shared = stack.pop()
+        if value + beyond[q][free] <= best:
+            continue
+        seen += 1
+        if seen > MOST_SETS:
+            return beyond[0][halves]
+        if q < len(order):
+            for need, gain, shares in reversed(options[q]):
+                if need <= free:
+                    group = (*shared, order[q]) if shares else shared
+                    apart = alone + (need // 2 if not shares else 0)
+                    stack.append((q + 1, free - need, value + gain, apart, group))
+            continue
+        sizes = [gpus[j] for j in shared]
+        if alone + sum(sizes) - min(sum(sizes) // 2, sum(sizes) - max(sizes, default=0)) <= total:
+            for j in shared:
+                paces = [slow[j][k] for k in shared if k in slow[j]]
+                value -= math.ceil(worth[j] / min(slow[j].values()))
+                if paces:
+                    value += math.ceil(worth[j] / min(paces))
+            best = max(best, value)
     return best
 
 

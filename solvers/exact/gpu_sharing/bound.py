@@ -13,6 +13,7 @@ from schedgap.formulations.common.instance import once_per_instance
 from schedgap.formulations.gpu_sharing.dynamics import SharingTables, tables
 from schedgap.formulations.gpu_sharing.instance import GpuSharingInstance
 from schedgap.formulations.gpu_sharing.modes import impossible
+from schedgap.solvers.exact.gpu_sharing.together import worth_together
 from schedgap.solvers.exact.job_prices import PricedJobs, ascend, best_starts, event_edges, least
 
 Floats = NDArray[np.float64]
@@ -24,6 +25,10 @@ _EVALUATIONS = 2_000_000
 """Jobs times evaluations of prices, at about half a microsecond each with many buckets."""
 _FEWEST, _MOST = 60, 400
 _MOST_CLASSES = 64
+_MOST_TOGETHER = 4096
+"""Jobs times GPUs up to which sets of jobs are gone through."""
+_NODES, _ALL_NODES, _LAST_NODES = 20_000, 40_000_000, 100_000
+"""Of the search for the best set in one bucket, of all searches (a second or two), and of the last one in a bucket."""
 _SAFETY = 1e-9
 _LEFT = 1.001e-9
 """Of a job's work: what the checker lets it leave undone, and more than floats round."""
@@ -81,10 +86,13 @@ def capacity_weights(data: SharingTables) -> Floats:
 def lower_bound(instance: GpuSharingInstance) -> float | None:
     """A certified lower bound on the mean JCT in slots; None where an infeasible instance has no optimum.
 
-    The larger of the jobs' slots alone and what :func:`priced` proves, rounded up to a whole number of slots in all,
-    and divided by J.
+    The largest of the jobs' slots alone and what :func:`priced` and :func:`priced_together` prove, rounded up to a
+    whole number of slots in all, and divided by J.
     """
-    return None if impossible(instance) is not None else _mean(instance, priced(instance).value)
+    if impossible(instance) is not None:
+        return None
+    found = (priced(instance), priced_together(instance))
+    return _mean(instance, max(one.value for one in found if one is not None))
 
 
 def preemptive_bound(instance: GpuSharingInstance) -> float | None:
@@ -133,6 +141,48 @@ def priced(instance: GpuSharingInstance) -> Priced:
     return _price(instance, False)
 
 
+@lru_cache(maxsize=64)
+@once_per_instance
+def priced_together(instance: GpuSharingInstance) -> Priced | None:
+    """As :func:`priced`, with a price for every job, and gangs as a whole; None beyond some size.
+
+    The work of a slot is worth no more than that of the best set of jobs that fit the cluster together, each alone on
+    its GPUs or at the pace of its best partner in the set: :func:`~.together.worth_together`.
+    """
+    data = tables(instance)
+    count = len(data.gpus)
+    if count * instance.total_gpus > _MOST_TOGETHER:
+        return None
+    kind = np.arange(count)
+    jobs = _jobs(data, np.ones(count), kind, False)
+    slow = np.where(data.may_share, data.slowdown, np.inf)
+    work = data.gpus * data.solo_work
+    edges = event_edges(data.arrival, data.solo_slots, work, instance.total_gpus * sharing_factor(data), _BUCKETS)
+    width = np.diff(edges).astype(np.float64)
+    nodes = _ALL_NODES
+
+    def evaluate(prices: Floats, use: Floats) -> tuple[float, Floats]:
+        nonlocal nodes
+        rate = np.zeros_like(prices)
+        limit = min(_NODES, max(0, nodes) // len(width))
+        worth, seen = worth_together(prices, data.gpus, slow, instance.total_gpus, width, limit, rate)
+        nodes -= seen
+        return least(jobs, edges, prices, use) - worth, rate
+
+    _, prices = ascend(evaluate, width, count, _MOST)
+    use = np.zeros_like(prices)
+    worth, _ = worth_together(prices, data.gpus, slow, instance.total_gpus, width, _LAST_NODES, use)
+    return Priced(least(jobs, edges, prices, use) - worth, edges, prices, kind, np.zeros(0))
+
+
+def _jobs(data: SharingTables, rate: Floats, kind: Ints, pauses: bool) -> PricedJobs:
+    """The jobs for :func:`~schedgap.solvers.exact.job_prices.least`: those that somebody slows down may pause."""
+    slowed = ((data.slowdown > 1) & data.may_share).any(axis=1) if data.instance.interference else False
+    slots = data.solo_slots
+    whole = np.where(slowed | np.bool_(pauses), 0, slots)
+    return PricedJobs(data.arrival, whole, data.solo_work * (1 - _LEFT), rate, kind, np.zeros_like(slots))
+
+
 def priced_starts(instance: GpuSharingInstance) -> Ints:
     """(J,) the slots in which jobs would start at the prices of :func:`priced`, each on GPUs of its own."""
     data, found = tables(instance), priced(instance)
@@ -152,15 +202,11 @@ def _price(instance: GpuSharingInstance, pauses: bool) -> Priced:
     kind = np.zeros(len(data.gpus), dtype=np.int64) if classes is None else classes[0]
     one, two, first, second = np.array([(0, 0, 1.0, 0.0)] if classes is None else classes[1]).T
     one, two = one.astype(np.int64), two.astype(np.int64)
-    slowed = ((data.slowdown > 1) & data.may_share).any(axis=1) if instance.interference else False
-    slots = data.solo_slots
     rate = (data.gpus * (weights if classes is None else 1.0)).astype(np.float64)
-    work = data.solo_work * (1 - _LEFT)
-    whole = np.where(slowed | np.bool_(pauses), 0, slots)
-    jobs = PricedJobs(data.arrival, whole, work, rate, kind, np.zeros_like(slots))
+    jobs = _jobs(data, rate, kind, pauses)
     gpus = float(instance.total_gpus)
     most = float((first + second).max())
-    edges = event_edges(data.arrival, slots, rate * data.solo_work, gpus * most, _BUCKETS)
+    edges = event_edges(data.arrival, data.solo_slots, rate * data.solo_work, gpus * most, _BUCKETS)
     width = np.diff(edges).astype(np.float64)
     place = np.arange(len(width))
 
@@ -172,7 +218,7 @@ def _price(instance: GpuSharingInstance, pauses: bool) -> Priced:
         np.add.at(capacity, (two[best], place), gpus * second[best])
         return least(jobs, edges, prices, use) - gpus * float(does[best, place] @ width), capacity
 
-    rounds = int(np.clip(_EVALUATIONS // len(slots), _FEWEST, _MOST))
+    rounds = int(np.clip(_EVALUATIONS // len(data.gpus), _FEWEST, _MOST))
     value, prices = ascend(evaluate, width, int(kind.max()) + 1, rounds)
     return Priced(value, edges, prices, kind if len(prices) > 1 else kind[:0], weights)
 
