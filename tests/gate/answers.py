@@ -92,14 +92,14 @@ class Examination:
 
     Parameters
     ----------
-    instance, number : the number chooses what is asked beside the default method
+    instance, numbers : a number chooses what is asked beside the default method; the same question is asked once
     """
 
-    def __init__(self, instance: Instance, number: int, scratch: Path) -> None:
+    def __init__(self, instance: Instance, numbers: Iterable[int], scratch: Path) -> None:
         self.problem: Problem = find_problem(instance.problem)
         self.gate = GATES[instance.problem]
         self.instance = instance
-        self.number = number
+        self.numbers = numbers
         self.scratch = scratch
         self.record = Record()
         self.optimum: Fraction | None = None
@@ -113,7 +113,8 @@ class Examination:
             self.record.skipped = 1
             return self.record
         self.record.instances, self.record.infeasible = 1, int(self.optimum is None)
-        for label, ask in self._questions():
+        asked = {label: ask for number in self.numbers for label, ask in self._questions(number)}
+        for label, ask in asked.items():
             try:
                 ask()
             except Exception as error:
@@ -122,11 +123,10 @@ class Examination:
                 self._fault(f"{label}: {type(error).__name__} at {place}: {error}"[:400])
         return self.record
 
-    def _questions(self) -> Iterator[tuple[str, Callable[[], None]]]:
+    def _questions(self, turn: int) -> Iterator[tuple[str, Callable[[], None]]]:
         methods = self.problem.methods
         engines = [method.id for method in methods if method.kind is Kind.ENGINE]
         heuristics = [method.id for method in methods if method.kind is Kind.HEURISTIC and not method.outside_model]
-        turn = self.number
         if self.solution is not None or self.optimum is None:
             yield "checker", self._checker
         default = self.problem.default_method(self.instance).id
@@ -137,10 +137,10 @@ class Examination:
         yield "bound", self._bound
         if turn % EVERY["engine"] == 0:
             name = engines[turn // EVERY["engine"] % len(engines)]
-            yield name, lambda: self._engine(name)
+            yield f"engine {name}", partial(self._engine, name)
         if turn % EVERY["heuristic"] == 0:
             chosen = heuristics[turn // EVERY["heuristic"] % len(heuristics)]
-            yield chosen, lambda: self._feasible(chosen, self._method(chosen, SolveOptions()))
+            yield chosen, partial(self._heuristic, chosen)
         yield "certified bound", self._certified_bound
         if turn % EVERY["certificate"] == 0:
             yield "certificate", self._certificate
@@ -148,6 +148,9 @@ class Examination:
 
     def _method(self, name: str, options: SolveOptions) -> Result:
         return run_method(self.problem, self.instance, name, options, disagreements=self.scratch)
+
+    def _heuristic(self, name: str) -> None:
+        self._feasible(name, self._method(name, SolveOptions()))
 
     def _staged(self, stages: frozenset[str]) -> None:
         """The exact method with some of its stages, from a poor schedule where it needs one."""

@@ -49,7 +49,7 @@ def examined(scratch: Path, part: Part) -> tuple[Part, Record]:
     for number in part.numbers:
         before = _seconds()
         instance = instance_of(part.problem, part.seed, number, GENERATORS[part.generator])
-        record = Examination(instance, number, scratch / "disagreements").run()
+        record = Examination(instance, [number], scratch / "disagreements").run()
         record.seconds = _seconds() - before
         if record.faults:
             path = scratch / f"{instance.name}.json"

@@ -77,7 +77,7 @@ def first_fault(name: str, scratch: Path, suffix: str) -> str:
     instance = as_instance(KILLED_BY / f"{name.replace(' ', '-')}.json")
     instance = instance.model_copy(update={"name": f"{instance.name}-{suffix}"})
     for number in range(QUESTIONS):
-        faults = Examination(instance, number, scratch).run().faults
+        faults = Examination(instance, [number], scratch).run().faults
         if faults:
             return faults[0][1]
     return ""
