@@ -117,6 +117,25 @@ def test_a_machine_that_is_busy_with_others_changes_no_score(
         assert found.failure == failure and (found.message.endswith("within 0.2 s") or failure == "none")
 
 
+def test_a_clock_that_a_candidate_stops_is_not_the_judges(judge: FrozenJudge, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Neither its seconds nor its limit: of every second instance it would never come back."""
+    monkeypatch.setattr(judge, "bounds", Bounds(seconds=1.0, memory=1 << 30, warm=False))
+    found = judge.judge(f"{FILE}:stops_the_clock", most=4).attempts
+    assert [one.failure for one in found] == ["", "time", "", "time"]
+    assert all((one.seconds or 0) >= 0.3 for one in found if not one.failure)
+
+
+def test_what_a_candidate_does_at_its_exit_is_nothing(judge: FrozenJudge, tmp_path: Path) -> None:
+    """Its process is killed, so no exception, wait or answer comes of it, also where its import fails."""
+    assert judge.judge(f"{FILE}:raises_at_its_end").feasible == FEW
+    (tmp_path / "ends.py").write_text(
+        "import atexit, time\n\natexit.register(time.sleep, 10_000)\nraise ValueError('no')\n"
+    )
+    with pytest.raises(InputError, match=r"ends\.py:f: .*ValueError: no"):
+        judge.judge(f"{tmp_path / 'ends.py'}:f")
+    assert judge.judge(f"{FILE}:good").feasible == FEW
+
+
 def test_a_memory_limit_that_a_candidate_gives_is_kept(
     judge: FrozenJudge, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

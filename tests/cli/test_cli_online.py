@@ -110,6 +110,13 @@ def test_the_peeks_would_find_it_where_nothing_is_kept_from_them(place: Path, mo
     assert held
 
 
+def test_a_clock_that_a_policy_stops_is_not_the_judges(place: Path) -> None:
+    with contained(place, "StopsTheClock") as policy:
+        policy(SECRET, seed=0)
+        assert len(policy.runs[0].seconds) == 3 and min(policy.runs[0].seconds) >= 0.05
+        assert policy.seconds is not None and policy.seconds >= 0.1
+
+
 @pytest.mark.parametrize(
     ("name", "kind", "message", "seconds"),
     [

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import ctypes
 import os
 import sys
@@ -109,6 +110,27 @@ def endless(instance: Any, *, seed: int) -> None:
             time.sleep(0.01)
         except BaseException:
             continue
+
+
+def stops_the_clock(instance: Any, *, seed: int) -> dict[str, Any] | None:
+    """Works for 0.3 s while every clock of its process stands; for ever where the seed is odd."""
+    time.time = time.monotonic = time.perf_counter = time.process_time = lambda: 0.0  # type: ignore[assignment]
+    time.sleep(0.3)
+    while seed % 2:
+        pass
+    return good(instance, seed=seed)
+
+
+def raises_at_its_end(instance: Any, *, seed: int) -> dict[str, Any]:
+    """An exception at exit, after one that has no end and one that answers."""
+
+    def boom() -> None:
+        raise RuntimeError("at exit")
+
+    atexit.register(boom)
+    atexit.register(time.sleep, 10_000)
+    atexit.register(forges, instance, seed=seed)
+    return good(instance, seed=seed)
 
 
 def hoards(instance: Any, *, seed: int) -> None:

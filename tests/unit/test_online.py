@@ -249,6 +249,23 @@ def test_what_is_impossible_is_refused_with_slot_and_job(answer: Any, line: str)
     assert str(error.value) == line
 
 
+@pytest.mark.parametrize("preempts", [False, True])
+def test_an_arrival_and_an_end_in_one_slot_are_one_event(preempts: bool) -> None:
+    """The first job's last slot is 4: who comes in slot 5 finds its GPU free, and the policy is asked once."""
+    seen: list[tuple[int, list[int], list[int], int]] = []
+
+    class Watches(Fifo):
+        def decide(self, state: State) -> Iterator[Action]:
+            seen.append((state.slot, list(state.ended), list(state.arrived), state.free))
+            yield from super().decide(state)
+
+    policy = Watches()
+    policy.preempts = preempts  # type: ignore[attr-defined]
+    found = run(jobs_of([(1, 1, 4), (5, 1, 2), (7, 1, 1)], 1), policy)
+    assert seen == [(1, [], [0], 1), (5, [0], [1], 1), (7, [1], [2], 1)]
+    assert found.report.details["completion"] == {"j0": 4, "j1": 6, "j2": 7}
+
+
 def test_a_gang_does_not_start_on_fewer_gpus() -> None:
     with pytest.raises(Refused, match=r"slot 3: start of job 1: it needs 2 GPUs, 1 are free"):
         run(jobs_of([(1, 1, 9), (3, 2, 1)], 2), Answers([("start", 0)], [("start", 1)]))

@@ -306,3 +306,74 @@ def test_figures_of_service_are_those_by_hand(problem: str) -> None:
     assert service["unfinished"] < len(instance.jobs)
     assert service["wait"] is None or 0 <= service["wait"] < service["jct"]
     assert service["jain"] is None or 1 / len(instance.jobs) <= service["jain"] <= 1 + 1e-9
+
+
+class Starts:
+    """Starts each job as it comes, and asks to be woken in every slot to 99, also after the horizon."""
+
+    preempts = True
+
+    def __init__(self, place: Any = None) -> None:
+        self.place = place
+
+    def decide(self, state: Any) -> Iterator[Any]:
+        assert "horizon" not in repr(state)
+        for number in state.arrived:
+            yield ("start", number) if self.place is None else ("start", number, self.place)
+        if state.slot < 99:
+            yield "wake", state.slot + 1
+
+
+def test_the_horizon_of_hadar_binds_and_is_not_told() -> None:
+    """By hand: 9 units at 4 a slot take three slots; with two it is worth nothing, and nobody is asked later."""
+    data = schedgap.generate("hadar", "tiny", seed=1).to_dict()
+    job = {**data["jobs"][0], "arrival": 3}
+    for horizon, end in ((4, None), (5, 5), (6, 5)):
+        instance = type(HADAR[0]).parse({**data, "jobs": [job], "horizon": horizon})
+        found = run(instance, Starts([[1, 1, 1]]))
+        assert found.report.feasible and found.report.details["completion"] == {"j0": end}
+        assert (found.report.value or 0) > 0 if end else found.report.value == 0
+        assert found.service["unfinished"] == (0 if end else 1) and max(found.slots) <= horizon
+
+
+def test_the_horizon_of_ddljs_binds_and_is_not_told() -> None:
+    """By hand: one worker from slot 2 on, until the budget of 5 is used up."""
+    data = schedgap.generate("ddljs", "tiny", seed=1).to_dict()
+    form = find_problem("ddljs").instance_class
+    for horizon, slots in ((3, 2), (5, 4), (6, 5), (9, 5)):
+        instance = form.parse({**data, "jobs": data["jobs"][:1], "horizon": horizon})
+        found = run(instance, Starts({"workers": ["s0"], "routes": []}))
+        assert found.report.feasible and found.report.details["worker_slots"] == {"j0": slots}
+        assert found.service["unfinished"] == (slots < 5) and max(found.slots) <= horizon
+
+
+def test_the_last_start_that_ddl_cluster_allows() -> None:
+    """It has no horizon: jobs start as late as all could last one after another, and not a tick later."""
+    instance = one_of("ddl-cluster")
+    last = math.floor(instance.longest_run * 10 ** clock_of(instance).digits)
+    found = run(instance, Late(last))
+    assert found.report.feasible and max(found.solution["release"].values()) <= instance.longest_run
+    with pytest.raises(Refused, match=f"slot {last + 1}: start of job .* end by"):
+        run(instance, Late(last + 1))
+
+
+@pytest.mark.parametrize("problem", ["hadar", "ddljs", "ddl-cluster"])
+def test_an_arrival_and_an_end_in_one_slot_are_one_event(problem: str) -> None:
+    """Who comes in the slot after an end finds what was held free, and is told of both at once."""
+    data = schedgap.generate(problem, "tiny", seed=1).to_dict()
+    form, seen = find_problem(problem).instance_class, []
+    first = data["jobs"][0]
+    place = {"hadar": [[1, 1, 1]], "ddljs": {"workers": ["s0"], "routes": []}, "ddl-cluster": None}[problem]
+
+    class Notes(Starts):
+        def decide(self, state: Any) -> Iterator[Any]:
+            seen.append((list(state.ended), list(state.arrived)))
+            yield from (action for action in super().decide(state) if action[0] != "wake")
+
+    alone = run(form.parse({**data, "jobs": [first], **({"horizon": 99} if "horizon" in data else {})}), Notes(place))
+    seen.clear()
+    length = int(alone.service["jct"])
+    after = first["arrival"] + (alone.report.details["finish"]["j0"] if problem == "ddl-cluster" else length)
+    jobs = [first, {**first, "id": "j1", "arrival": after}]
+    found = run(form.parse({**data, "jobs": jobs, **({"horizon": 99} if "horizon" in data else {})}), Notes(place))
+    assert found.report.feasible and seen == [([], [0]), ([0], [1])] and found.service["wait"] == 0
