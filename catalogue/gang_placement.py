@@ -6,18 +6,12 @@ from collections.abc import Mapping
 from functools import partial
 
 from schedgap.catalogue.method import ENGINES, Function, Kind, Method
-from schedgap.catalogue.problem import ProblemOf
+from schedgap.catalogue.problem import ProblemOf, methods_of
 from schedgap.formulations.common.check import CheckReport
 from schedgap.formulations.common.declarative import DeclarativeModel, Form
 from schedgap.formulations.common.instance import Instance, Solution
 from schedgap.formulations.common.numbers import MAXIMISE
 from schedgap.formulations.gang_placement.instance import GangPlacementInstance, GangPlacementSolution
-
-
-def _exact() -> Mapping[str, Function]:
-    from schedgap.solvers.exact.gang_placement.staged import solve_staged
-
-    return {"staged": PROBLEM.started(solve_staged)}
 
 
 def _heuristics() -> Mapping[str, Function]:
@@ -32,6 +26,7 @@ def _assignment(instance: Instance, tighten: bool) -> DeclarativeModel:
     return build_assignment(PROBLEM.cast_instance(instance), tighten)
 
 
+_exact = methods_of("schedgap.solvers.exact.gang_placement", Kind.EXACT, f"{__name__}:PROBLEM.started")
 _heuristic = partial(Method, kind=Kind.HEURISTIC, load=_heuristics)
 
 
@@ -48,7 +43,7 @@ class GangPlacement(ProblemOf[GangPlacementInstance]):
     solution_class = GangPlacementSolution
     forms = (Form("assignment", "pods of a group by node and device", "ours", _assignment),)
     methods = (
-        Method("staged", "the objectives one after another, each an integer program", Kind.EXACT, _exact),
+        _exact("staged", "staged:solve_staged", "the objectives one after another, each an integer program"),
         *ENGINES,
         _heuristic("kueue-best-fit", "largest domains first, the tightest one last", source="Kueue, KEP-2724"),
         _heuristic("kueue-least-free", "the tightest domain, else the smallest first", source="Kueue, KEP-2724"),

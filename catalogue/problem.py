@@ -173,7 +173,7 @@ class ProblemOf(ABC, Generic[I_co]):
 
         `stated` orders their schedules by what they say, where a check takes long.
         """
-        return from_best(self._inside, self.check, self.sense, improve, stated)
+        return from_best(self._inside, self.check, self.sense, improve, stated, bound=self.bound, always=True)
 
     def started(self, exact: Improve) -> Function:
         """The function of an exact method that starts from the best schedule of the heuristics.
@@ -181,12 +181,12 @@ class ProblemOf(ABC, Generic[I_co]):
         So it is never worse than they are, and where a schedule of theirs meets the certified bound nothing is left to
         do. Those of the end of the list come first: baselines, which take little time, the last one least.
         """
-        return self._started(exact, self.bound)
+        return self._started(exact)
 
-    def _started(self, exact: Improve, bound: Callable[[Instance], float | None] | None) -> Improve:
+    def _started(self, exact: Improve, always: bool = False) -> Improve:
         return from_best(
             lambda: self._inside()[::-1],
-            self.check, self.sense, exact, share=SHARE_OF_PROOF, first_ends=True, bound=bound,
+            self.check, self.sense, exact, share=SHARE_OF_PROOF, first_ends=True, bound=self.bound, always=always,
         )  # fmt: skip
 
     def started_within_limits(self, exact: Improve) -> Improve:
@@ -199,7 +199,7 @@ class ProblemOf(ABC, Generic[I_co]):
         def method(instance: Instance, options: SolveOptions, **settings: Any) -> Result:
             if options.deadline.moment is None and options.work_limit is None:
                 return exact(instance, options, **settings)
-            return self._started(exact, None)(instance, options, **settings)
+            return self._started(exact, always=True)(instance, options, **settings)
 
         return method
 

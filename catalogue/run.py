@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import importlib
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from contextlib import nullcontext, suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from schedgap.catalogue.agreement import (
     DISAGREEMENTS,
@@ -38,6 +38,8 @@ LAST_GRACE = 0.4
 """Seconds for a quick solution after that."""
 PATIENCE = 60.0
 """The same where memory was the limit."""
+
+T = TypeVar("T")
 
 
 def run_method(
@@ -127,10 +129,14 @@ def _within_budget(
 ) -> Result:
     """The result of a method; what it has, or else a quick solution, where its time or memory is over."""
     result: Result | None = None
-    bounded = options.deadline.moment is None
+    bounded = options.deadline.moment is None or method.kind is Kind.HEURISTIC
+    # What these tell first is the bound.
+    heuristics_first = bool(method.started) or method.kind is Kind.ENGINE
     tell = options.report
 
     def report(solution: Solution | None, objective: float | None, bound: float | None) -> None:
+        nonlocal bounded
+        bounded = bounded or bound is not None
         if solution is not None:
             known[:] = [solution]
         if tell is not None:
@@ -141,40 +147,44 @@ def _within_budget(
         with budget:
             if options.deadline.moment is not None:
                 if method.kind is Kind.EXACT and not known:  # checked now: at the end there is no time for that either
-                    quick = best_accepted([problem.quick(instance)], check, problem.sense)
-                    known.extend([] if quick is None else [quick[0]])
-                problem.certified_bound(instance)  # kept with the instance; at the end there is no time for it
-            bounded = True
+                    accepted = best_accepted([problem.quick(instance)], check, problem.sense)
+                    known.extend([] if accepted is None else [accepted[0]])
+                if not (bounded or heuristics_first):  # at the end there is no time for it
+                    problem.certified_bound(instance)
+                    bounded = True
             result = work(replace(options, report=report))
     except OutOfBudgetError:  # nothing in it took this for Ctrl-C
         budget.end()
-        result = result or Result(Status.UNKNOWN)
-    if budget.over is None or result is None or result.termination is Termination.PROVEN:
-        assert result is not None
+    cut = result is None
+    result = result or Result(Status.UNKNOWN)
+    if budget.over is None or result.termination is Termination.PROVEN:
         return result
     info = {"reason": budget.reason, **result.info} | ({} if bounded else {"unbounded": True})
     result = replace(result, termination=budget.over, info=info)
     if result.solution is not None:
         return result
+    seconds = LAST_GRACE if budget.over is Termination.TIME_LIMIT else PATIENCE
     if method.kind is Kind.HEURISTIC:
-        known_bound = bounded and not method.outside_model
-        return replace(result, bound=problem.certified_bound(instance) if known_bound else None)
-    late = budget.over is Termination.TIME_LIMIT
-    quick = _quickly(problem, instance, known, LAST_GRACE if late else PATIENCE, check)
-    if quick is None:
+        if cut and not method.outside_model:  # the bound comes after it, and was not begun
+            return replace(result, bound=_quickly(lambda: problem.certified_bound(instance), seconds))
         return result
-    return replace(result, status=Status.FEASIBLE, objective=quick[1], solution=quick[0])
+
+    def quick() -> tuple[Solution, float] | None:
+        return best_accepted([known[0] if known else problem.quick(instance)], check, problem.sense)
+
+    last = _quickly(quick, seconds)
+    if last is None:
+        return result
+    return replace(result, status=Status.FEASIBLE, objective=last[1], solution=last[0])
 
 
-def _quickly(
-    problem: Problem, instance: Instance, known: Sequence[Solution], seconds: float, check: Check
-) -> tuple[Solution, float] | None:
-    """What is known, or a quick solution, with the checker's objective; None where that takes longer."""
-    found: tuple[Solution, float] | None = None
+def _quickly(work: Callable[[], T], seconds: float) -> T | None:
+    """What a call returns; None where it takes longer."""
+    found: T | None = None
     budget = Budget(Deadline.after(seconds))
     try:
         with budget:
-            found = best_accepted([known[0] if known else problem.quick(instance)], check, problem.sense)
+            found = work()
     except OutOfBudgetError:
         budget.end()
     return found
@@ -297,7 +307,10 @@ def run_heuristic(
     outside = method.outside_model or bool(info.get("outside_model"))
     if outside:
         return _outside(instance, method, run, {**info, "outside_model": True}, seconds)
-    bound = tighter(run.bound, problem.certified_bound(instance), problem.sense)
+    try:
+        bound = tighter(run.bound, problem.certified_bound(instance), problem.sense)
+    except OutOfBudgetError:  # its schedule was there first
+        bound = run.bound
     stopped = info.get("stopped") == "time limit"
     if run.solution is None:
         late = stopped or options.deadline.passed

@@ -16,7 +16,7 @@ from schedgap.formulations.common.errors import InputError
 from schedgap.formulations.common.instance import Instance, Solution
 from schedgap.solvers.budget import Budget, OutOfBudgetError
 from schedgap.solvers.incumbent import Incumbent
-from schedgap.solvers.result import Deadline, Result, SolveOptions, Status
+from schedgap.solvers.result import Deadline, Result, SolveOptions, Status, clock
 
 
 @dataclass(frozen=True)
@@ -90,6 +90,8 @@ SHARE_AGAIN = 0.5
 """Of the time that is left then: what those may take that a busy machine gave no turn."""
 TURN = 0.5
 """Of an equal part of the time, in seconds of the processor: what a turn is."""
+BY_ITSELF = 0.8
+"""Of its part of the time: when one that looks at a deadline is to end, so that its last step is not cut."""
 
 processor = time.process_time
 """Seconds of the processor that this program has had."""
@@ -112,43 +114,35 @@ def from_best(
     # of the time that is left, what all heuristics may take at first
     share: float = SHARE,
     first_ends: bool = False,  # with half of that
-    # a certified bound on the optimum; a schedule that meets it is the answer
+    # a certified bound on the optimum, asked for when there is a schedule
     bound: Callable[[Instance], float | None] | None = None,
+    # `improve` runs even where a schedule meets the bound, which else is the answer
+    always: bool = False,
 ) -> Improve:
     """The method that gives `improve` the best schedule of the heuristics as its start."""
 
     @wraps(improve)
     def method(instance: Instance, options: SolveOptions, **settings: Any) -> Result:
         best = Incumbent(sense, options, partial(check, instance))
-        best.tighten(None if bound is None else bound(instance))
-        known = [] if options.start is None else [("start", options.start)]
-
-        def note(name: str, solution: Solution | None) -> None:
-            if solution is not None:
-                known.append((name, solution))
-            if stated is None:
-                for name, solution in known:
-                    best.propose(solution, name)
-                known.clear()
-
+        known = _Known(best, bound and partial(bound, instance), stated)
         try:
+            known.note("start", options.start)
             inside = heuristics()
-            starved = _take_turns(best, inside, instance, share, note, first_ends)
-            _take_turns(best, starved, instance, SHARE_AGAIN, note)
-            if best.solution is None and not known and best.seconds_left() is not None:
-                _take_turns(best, inside[:1], instance, 1.0, note)  # another try, where none was in time
+            starved = _take_turns(known, inside, instance, share, first_ends)
+            _take_turns(known, starved, instance, SHARE_AGAIN)
+            if known.empty and best.seconds_left() is not None:
+                _take_turns(known, inside[:1], instance, 1.0)  # another try, where none was in time
+            known.ask()
         except KeyboardInterrupt:
             best.interrupted = True
-            if stated is not None and known:
-                best.propose(min(known, key=lambda row: sense * stated(row[1]))[1])
+            name, start = known.first()
+            if start is not None and best.solution is None:
+                best.propose(start, name or "")
             return best.result()
-        if best.proven:
+        if best.proven and not always:
             return best.result()
-        start: Solution | None = best.solution
-        facts: dict[str, Any] = {"start by": best.info.get("found by"), "start": best.objective}
-        if stated is not None and known:
-            name, start = min(known, key=lambda row: sense * stated(row[1]))
-            facts = {"start by": name}
+        name, start = known.first()
+        facts: dict[str, Any] = {"start by": name} | ({"start": best.objective} if stated is None else {})
         before = time.monotonic() - best.began
         result = improve(instance, replace(options, start=start), **settings)
         seconds = before + (result.solve_seconds or 0.0)
@@ -162,17 +156,52 @@ def from_best(
     return method
 
 
+class _Known:
+    """What heuristics made so far, and the bound, which is asked for once."""
+
+    def __init__(
+        self,
+        best: Incumbent,
+        bound: Callable[[], float | None] | None,
+        stated: Callable[[Solution], float] | None,  # then nothing is checked here
+    ) -> None:
+        self.best, self._bound, self._stated = best, bound, stated
+        self._unchecked: list[tuple[str, Solution]] = []
+
+    @property
+    def empty(self) -> bool:
+        return self.best.solution is None and not self._unchecked
+
+    def first(self) -> tuple[str | None, Solution | None]:
+        """The best schedule, and whose it is."""
+        sense, stated = self.best.sense, self._stated
+        if stated is None or not self._unchecked:
+            return self.best.info.get("found by"), self.best.solution
+        return min(self._unchecked, key=lambda row: sense * stated(row[1]))
+
+    def note(self, name: str, solution: Solution | None) -> None:
+        """Keep what a heuristic made."""
+        if solution is not None and self._stated is not None:
+            self._unchecked.append((name, solution))
+        elif solution is not None:
+            self.best.propose(solution, name)
+
+    def ask(self) -> float:
+        """Ask for the bound, if nobody has; the seconds that took."""
+        began = clock()
+        bound, self._bound = self._bound, None
+        if bound is not None:
+            self.best.tighten(bound())
+        return clock() - began
+
+
 def _take_turns(
-    best: Incumbent,
-    turns: Heuristics,
-    instance: Instance,
-    part: float,
-    note: Callable[[str, Solution | None], None],
-    first_ends: bool = False,
+    known: _Known, turns: Heuristics, instance: Instance, part: float, first_ends: bool = False
 ) -> Heuristics:
     """Run heuristics in parts of so much of the time; those that had no turn of the processor."""
+    best = known.best
     remaining = best.seconds_left(part)
-    until = best.options.deadline if remaining is None else best.options.deadline.capped(remaining)
+    until = _part(best.options.deadline, 1 / part)
     turn = 0.0 if remaining is None else TURN * remaining / max(1, len(turns))
     starved = []
     for number, heuristic in enumerate(turns):
@@ -183,7 +212,11 @@ def _take_turns(
             parts = min(2, len(turns)) if first_ends and not number else len(turns) - number
             solution, ended = _run(best, heuristic, instance, until, parts)
             starved += [heuristic] if not ended and processor() - began < turn else []
-        note(getattr(heuristic, "__name__", "heuristic").replace("_", "-"), solution)
+        known.note(getattr(heuristic, "__name__", "heuristic").replace("_", "-"), solution)
+        seconds = 0.0 if known.empty else known.ask()
+        if until.moment is not None:  # the bound's time is not theirs
+            latest = _part(best.options.deadline, 1 / part).moment or 0.0
+            until = Deadline(min(until.moment + seconds, latest))
     return starved
 
 
@@ -194,7 +227,7 @@ def _run(
     own: dict[str, Any] = {"seed": best.options.seed}
     deadline = _part(until, parts)
     if "deadline" in inspect.signature(heuristic).parameters:
-        own["deadline"] = deadline
+        own["deadline"] = _part(deadline, 1 / BY_ITSELF)
     budget = None if deadline.moment is None else Budget(deadline)  # whose run it is watches the memory
     answer: object = None
     try:
@@ -211,7 +244,7 @@ def _run(
     return _solution(answer), True
 
 
-def _part(until: Deadline, parts: int) -> Deadline:
+def _part(until: Deadline, parts: float) -> Deadline:
     left = until.remaining()
     return until if left is None else until.capped(left / parts)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import replace
 from fractions import Fraction
@@ -65,7 +66,10 @@ class Machine:
 
 
 def improved(
-    machine: Machine, heuristics: list[Any], limit: float | None = LIMIT, bound: float | None = None
+    machine: Machine,
+    heuristics: list[Any],
+    limit: float | None = LIMIT,
+    bound: Callable[[], float | None] = lambda: None,
 ) -> float | None:
     """The objective that an exact method starts from."""
 
@@ -79,7 +83,7 @@ def improved(
 
     share = run.SHARE_OF_PROOF
     method = run.from_best(
-        lambda: heuristics, check, MINIMISE, exact, share=share, first_ends=True, bound=lambda _: bound
+        lambda: heuristics, check, MINIMISE, exact, share=share, first_ends=True, bound=lambda _: bound()
     )
     instance = make_instance(find_problem("rar-ddls"), "tiny", 0, {})
     deadline = Deadline(None if limit is None else machine.now + limit)
@@ -117,12 +121,55 @@ def test_one_that_had_the_processor_does_not_begin_again(monkeypatch: pytest.Mon
     assert machine.turns == ["large", "quick", "exact"]
 
 
+def test_the_last_step_of_one_that_looks_at_its_deadline_is_not_cut(monkeypatch: pytest.MonkeyPatch) -> None:
+    """gang-placement, 1,000 nodes: every rule had laid some gangs, and lost them in the middle of the next one."""
+    machine = Machine(monkeypatch, 1.0)
+
+    class Watched(Unwatched):
+        def __exit__(self, *_: object) -> None:
+            if self.deadline.passed:
+                raise OutOfBudgetError
+
+    def anytime(instance: Instance, deadline: Deadline, seed: int = 0) -> Solution:
+        left = deadline.remaining()
+        assert left is not None
+        machine.now += 1.1 * left
+        return {"value": 3}
+
+    monkeypatch.setattr(run, "Budget", Watched)
+    assert improved(machine, [anytime]) == 3.0
+
+
+def test_a_bound_that_takes_all_the_time_comes_after_the_first_schedule(monkeypatch: pytest.MonkeyPatch) -> None:
+    machine = Machine(monkeypatch, 1.0)
+
+    def nothing(instance: Instance, seed: int = 0) -> None:
+        machine.turns.append("nothing")
+
+    def endless() -> None:
+        machine.turns.append("bound")
+        raise OutOfBudgetError
+
+    heuristics = [nothing, machine.heuristic("cheap", 7.0, 0.1), machine.heuristic("other", 6.0, 0.1)]
+    assert improved(machine, heuristics, bound=endless) == 7.0
+    assert machine.turns == ["nothing", "cheap", "bound"]
+    machine.turns.clear()
+
+    def long() -> None:
+        machine.now += 0.6 * LIMIT
+
+    assert improved(machine, heuristics, bound=long) == 6.0, "its time is not that of the others"
+    machine.turns.clear()
+    assert improved(machine, [nothing], bound=endless) is None
+    assert machine.turns == ["nothing", "nothing", "bound"]
+
+
 @pytest.mark.parametrize("share", [1.0, 0.2])
 def test_nothing_else_runs_where_a_heuristic_meets_the_bound(monkeypatch: pytest.MonkeyPatch, share: float) -> None:
     """The 6,203 jobs of openb: fifo has the optimum in 0.4 s, and building the exact model took all of the limit."""
     machine = Machine(monkeypatch, share)
     fifo, slow = machine.heuristic("fifo", 3085.61, 0.4), machine.heuristic("slow", 3085.61, 60.0)
-    assert improved(machine, [fifo, slow], bound=3085.61) == 3085.61
+    assert improved(machine, [fifo, slow], bound=lambda: 3085.61) == 3085.61
     assert machine.turns == ["fifo"]
 
 

@@ -19,7 +19,9 @@ import pytest
 from support.toy import ToyInstance, toy
 from support.work import PASSED, PATIENCE
 
+from schedgap.benchmarks.instances import make_instance
 from schedgap.catalogue.method import Kind, Method
+from schedgap.catalogue.registry import find_problem, problem_ids
 from schedgap.catalogue.run import run_method
 from schedgap.solvers import budget
 from schedgap.solvers.budget import Budget, OutOfBudgetError, used_bytes
@@ -245,7 +247,35 @@ def test_a_bound_for_which_there_is_no_time_is_not_begun_again(monkeypatch: pyte
     monkeypatch.setattr(type(problem), "bound", bound)
     result = run_method(problem, INSTANCE, "list", SolveOptions(deadline=PASSED))
     exact = run_method(problem, INSTANCE, "brute", SolveOptions(deadline=PASSED))
-    assert (result.status, result.bound, exact.bound, len(asked)) == (Status.UNKNOWN, None, None, 2)
+    assert (result.objective, result.bound, exact.bound, len(asked)) == (3.0, None, None, 2)
+
+
+@pytest.mark.parametrize("method", ["default", "engine", "search", "heuristic"])
+@pytest.mark.parametrize("problem_id", problem_ids())
+def test_a_bound_that_takes_all_the_time_leaves_a_schedule(
+    problem_id: str, method: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever the method is, a heuristic was there before: no time limit leaves the empty schedule alone."""
+    problem = find_problem(problem_id)
+    if method == "default":
+        chosen = problem.default_method()
+    else:  # the last heuristics are the cheapest, which find something
+        kinds = [m for m in problem.methods if m.kind == method and not m.outside_model]
+        if not kinds:
+            return  # a problem without a search
+        chosen = kinds[-1 if method == "heuristic" else 0]
+    instance = make_instance(problem, "tiny", 1, {"ample": True} if problem_id == "gpu-sharing" else {})
+
+    def bound(*_: Any) -> float:
+        monkeypatch.setattr(budget, "clock", lambda: late)  # the time is over now, however fast the machine
+        return forever()
+
+    monkeypatch.setattr(type(problem), "bound", bound)
+    deadline = Deadline.after(PATIENCE)
+    late = (deadline.moment or 0.0) + PATIENCE
+    result = run_method(problem, instance, chosen, SolveOptions(deadline=deadline))
+    assert result.solution is not None and ("found by" in result.info or method == "heuristic")
+    assert (result.status, result.termination) == (Status.FEASIBLE, Termination.TIME_LIMIT)
 
 
 @pytest.mark.skipif(used_bytes() is None, reason="the system does not tell how much memory is in use")
