@@ -130,8 +130,7 @@ def _within_budget(
     """The result of a method; what it has, or else a quick solution, where its time or memory is over."""
     result: Result | None = None
     bounded = options.deadline.moment is None or method.kind is Kind.HEURISTIC
-    # What these tell first is the bound.
-    heuristics_first = bool(method.started) or method.kind is Kind.ENGINE
+    reports_bound = bool(method.started) or method.kind is Kind.ENGINE
     tell = options.report
 
     def report(solution: Solution | None, objective: float | None, bound: float | None) -> None:
@@ -149,7 +148,7 @@ def _within_budget(
                 if method.kind is Kind.EXACT and not known:  # checked now: at the end there is no time for that either
                     accepted = best_accepted([problem.quick(instance)], check, problem.sense)
                     known.extend([] if accepted is None else [accepted[0]])
-                if not (bounded or heuristics_first):  # at the end there is no time for it
+                if not (bounded or reports_bound):  # at the end there is no time for it
                     problem.certified_bound(instance)
                     bounded = True
             result = work(replace(options, report=report))

@@ -13,8 +13,8 @@ from schedgap.formulations.common.options import Option, keywords, options_of, p
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-LONGEST_NAME, MOST_WORDS, LONGEST_WORDS = 200, 3, 100
-"""Letters of an instance's name; settings that it spells out, and their letters."""
+LONGEST_NAME, MOST_WORDS, LONGEST_WORDS, LONGEST_WORD = 200, 3, 100, 40
+"""Letters of an instance's name; settings that it spells out, their letters, and those of one beside digits."""
 Generator: TypeAlias = Callable[..., Instance]
 """``f(seed, **settings) -> Instance``"""
 Trial: TypeAlias = tuple[Instance, Mapping[str, Json]]
@@ -56,10 +56,12 @@ class Preset:
         given = parse_settings(self.options, settings, f"preset {self.id}")
         instance = self.generator(seed, **keywords({**self.settings, **given}))
         others = {name: value for name, value in given.items() if value != self.options[name].default}
-        words = [name if value is True else f"{name}-{value}" for name, value in others.items()]
-        if len(words) > MOST_WORDS or len("-".join(words)) > LONGEST_WORDS:  # the digits tell them apart
-            words = [f"{len(words)}-settings", hashlib.sha256(repr(sorted(others.items())).encode()).hexdigest()[:6]]
-        name = "-".join([instance.name, *words])[:LONGEST_NAME] if instance.name else ""
+        words = {name: name if value is True else f"{name}-{value}" for name, value in others.items()}
+        told = list(words.values())
+        if len(words) > MOST_WORDS or len("-".join(told)) > LONGEST_WORDS:  # the digits tell them apart
+            told = [words[name][:LONGEST_WORD] for name in self.options if name in words][:MOST_WORDS]
+            told.append(hashlib.sha256(repr(sorted(others.items())).encode()).hexdigest()[:6])
+        name = "-".join([instance.name, *told])[:LONGEST_NAME] if instance.name else ""
         return instance.model_copy(update={"name": name}) if words and name.isprintable() else instance
 
 

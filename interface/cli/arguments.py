@@ -52,9 +52,11 @@ class Parser(argparse.ArgumentParser):
 
 
 def split_settings(arguments: Sequence[str]) -> list[str]:
-    """``--set a=1 b=2`` as ``--set a=1 --set b=2``, so that it may be written either way."""
+    """``--set a=1 b=2`` as ``--set a=1 --set b=2``; numbers with spaces after ``--sharing``: an InputError."""
     result: list[str] = []
     settings = False
+    if listed := re.search(r"(?:^|\0)--sharing((?:\0[0-9.]+){2,})", "\0".join(arguments)):
+        raise InputError(f"--sharing: joined by commas: --sharing {listed[1][1:].replace(chr(0), ',')}")
     for position, argument in enumerate(arguments):
         if argument == "--":
             return [*result, *arguments[position:]]
@@ -108,6 +110,11 @@ def names(text: str) -> list[str]:
     if not all(found):
         raise argparse.ArgumentTypeError(f"must be names separated by commas, got {text!r}")
     return found
+
+
+def factors(text: str) -> list[float]:
+    """Numbers separated by commas."""
+    return [factor(one) for one in text.split(",")]
 
 
 class _Setting(argparse.Action):

@@ -14,6 +14,7 @@ from schedgap.cli.arguments import (
     call,
     check_out,
     factor,
+    factors,
     names,
     note,
     to_json,
@@ -82,12 +83,7 @@ def add_audit(parser: argparse.ArgumentParser) -> None:
         help="what if there were N GPUs more or fewer",
     )
     parser.add_argument(
-        "--sharing",
-        nargs="+",
-        type=factor,
-        default=(),
-        metavar="X",
-        help="what if two shared a GPU, each X times slower",
+        "--sharing", type=factors, default=(), metavar="X,X", help="what if two shared a GPU, each X times slower"
     )
     parser.add_argument("--tenant", metavar="NAME", help="only jobs of this queue, partition or virtual cluster")
     add_settings(parser, "columns of a table: gpus, arrival, start, end, id, nodes, tenant, unit", "column=name")

@@ -226,3 +226,14 @@ def test_a_name_that_is_nearly_right_is_told(
 def test_nothing_is_suggested_for_what_is_like_nothing(command: Command, mixed: Path) -> None:
     assert "did you mean" not in command("solve", mixed, "--method", "quantum").message
     assert "did you mean" not in command("solve", mixed, "--quiet").message
+
+
+@pytest.mark.parametrize("log", [["log.csv", "--sharing", "1", "1.2"], ["--sharing", "1", "1.2", "log.csv"]])
+def test_several_numbers_of_sharing_are_one_value(log: list[str], command: Command) -> None:
+    """With spaces the log was taken for a number, or a number for the log."""
+    ran = command("audit", *log)
+    assert ran.status == 2 and ran.message == "--sharing: joined by commas: --sharing 1,1.2"
+    ran = command("audit", "--sharing", "1,1.2", "log.csv")
+    assert ran.status == 2 and "log.csv" in ran.message
+    ran = command("audit", "--sharing", "1,", "log.csv")
+    assert ran.status == 2 and "argument --sharing: must be a positive number, got ''" in ran.message
