@@ -129,3 +129,13 @@ def test_comm_contention_adadual_k_is_optimal_for_some_newcomers() -> None:
         assert value >= best * (1 - 1e-9)
         met += value <= best * (1 + 1e-7)
     assert met >= 3
+
+
+@pytest.mark.parametrize(("seed", "thousands"), [(103, 0.5), (100, 12), (107, 12)])
+def test_comm_contention_bb_proves_ten_tasks(seed: int, thousands: float) -> None:
+    """The sum of what bounds the rest decides: with the larger of its parts 103 takes 7,941 nodes.
+
+    In 107 some sets need more than 256 points.
+    """
+    result = solve_bb(small(seed, tasks=10), SolveOptions(work_limit=thousands))
+    assert result.status is Status.OPTIMAL and result.gap <= 1e-9

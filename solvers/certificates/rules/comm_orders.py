@@ -223,22 +223,21 @@ class Orders:
 
             (ends so far + ends of A without W) + sum over W of (start + b M) + 2 (b + eta) (V between A and W + in W).
 
-        The first bracket is concave over the set, so least at a point. Without V in W the others are at least the
-        best starts of each against A alone; without V between A and W at least SRPT's of W alone. And all that is left
-        takes at least as long as on a machine that may pause. None of these falls when clock or volumes left rise.
+        The first is concave over the set, so least at a point, also with the time that those of W who are there wait
+        since the least clock. The rest is at least SRPT's of W and what each adds with A at its best start; less that
+        time it never falls when clock or volumes left rise. Or all takes as long as on a machine that may pause.
         """
         active = [i for i, state in enumerate(s.state) if state == ACTIVE]
         waiting = [i for i, state in enumerate(s.state) if state == WAITING]
         points = [(down(p[0]), down(p[1]), [down(p[2 + i]) for i in active]) for p in s.points]
-        own = min(cost + clock * len(active) + self.alone(left) for clock, cost, left in points)
-        if not waiting:
-            return own
         now, cost = min(p[0] for p in points), min(p[1] for p in points)
+        here = sum(self.coming[i] <= now for i in waiting)
+        own = min(cost + clock * (len(active) + here) + self.alone(left) for clock, cost, left in points) - here * now
         least = [max(0, min(lefts)) for lefts in zip(*(left for _, _, left in points), strict=True)]
         jobs = [(self.coming[i], self.work[i]) for i in waiting]
         everything = [*jobs, *((now, self.times(self.b, v)) for v in least)]
         apart = self.apart(now, sorted(least), waiting)
-        return max(cost + shortest(now, everything), own + max(apart, shortest(now, jobs)))
+        return max(cost + shortest(now, everything), own + apart + shortest(now, jobs))
 
     @staticmethod
     def times(factor: Fraction, value: int) -> int:
@@ -252,9 +251,9 @@ class Orders:
         return self.times(self.b, sum(ordered)) + self.times(2 * (self.b + self.eta), shared)
 
     def apart(self, now: int, left: list[int], waiting: list[int]) -> int:
-        """For each waiting task its best start against the active ones alone: at once, at its release or at an end.
+        """What each waiting task adds with the active ones.
 
-        Between those the time is linear in the volume moved, and the volume shared concave.
+        It starts at once, at its release or at an end of these.
         """
         k, twice = len(left), 2 * (self.b + self.eta)
         ends, moved = [now], 0
@@ -272,7 +271,7 @@ class Orders:
                 best += self.times(twice, sum(max(0, min(m, x - at)) for x in left[q + 1 :]))
                 for e in range(q + 1, k + 1):
                     best = min(best, ends[e] + self.times(twice, sum(min(m, x - left[e]) for x in left[e + 1 :])))
-            total += best + self.work[j]
+            total += best - first
         return total
 
     def least(self, before: Set, low: int, high: int) -> int | None:

@@ -25,19 +25,13 @@ class Tasks(NamedTuple):
     eta: float
 
 
+CLOCK, COST, LEFT = 0, 1, 2
+"""Places in a point, which is one partial schedule: clock, sum of flow times so far, and n volumes left."""
+
+
 @njit_cached
 def rest_bound(clock: float, left: Floats, state: States, tasks: Tasks) -> float:
-    """A lower bound on the sum of flow times of the tasks that are not done.
-
-    The larger of
-
-    1. SRPT of everything that is left, on one machine of speed 1/b;
-    2. the active tasks among themselves, plus the waiting ones by whichever says more: SRPT of the waiting ones
-       alone, or for each of them the best start against the active ones alone.
-
-    By the volume identity the sum of completion times from here on is
-    alone + sum_j (s_j + b M_j) + 2 (b + eta) (sum_ij V_ij + sum_jk V_jk) with alone that of the active tasks without
-    anybody else, j and k waiting, i active. Leaving out one of the two sums of V gives the two cases of 2.
+    """A lower bound on the sum of flow times of the tasks that are not done: :func:`set_bound` of one point.
 
     Parameters
     ----------
@@ -45,15 +39,122 @@ def rest_bound(clock: float, left: Floats, state: States, tasks: Tasks) -> float
     left : units left of the active tasks
     state : WAITING, ACTIVE or DONE by task
     tasks : the instance; the flow time of a task counts from its release
+    """
+    point = np.zeros((1, LEFT + left.shape[0]))
+    point[0, CLOCK] = clock
+    point[0, LEFT:] = left
+    return float(set_bound(point, 1, state, tasks))
+
+
+@njit_cached
+def set_bound(points: Floats, count: int, state: States, tasks: Tasks) -> float:
+    """A lower bound on the sum of flow times of every schedule that begins as one in the hull of some points.
+
+    The larger of
+
+    1. cost so far, and SRPT of everything that remains, on one machine of speed 1/b;
+    2. cost so far, the active tasks among themselves, SRPT of the waiting ones alone, and for each of these what it
+       and the active ones add to each other's flow times if it starts at its best moment.
+
+    docs/proofs-comm-contention.md has the proof, and what makes parts of it concave over the hull, hence least at one
+    of the points. The other parts never fall when clock and volumes left grow, so the least of each number bounds them.
+
+    Parameters
+    ----------
+    points : (P, at least 2 + n), the first `count` are used
+    state : WAITING, ACTIVE or DONE by task, the same in all of them
 
     Notes
     -----
-    O(n^2). It never falls when `clock` or an entry of `left` grows, and neither does what it bounds.
+    O(count n^3).
     """
-    whole = _srpt(clock, left, state, tasks, True)
-    waiting = _srpt(clock, left, state, tasks, False)
-    alone, apart = _against_active(clock, left, state, tasks)
-    return max(whole, alone + max(waiting, apart))
+    n = state.shape[0]
+    least = np.full(LEFT + n, np.inf)
+    ordered = np.ones((n, n), np.bool_)  # [i, q]: nowhere has i less left than q
+    for p in range(count):
+        for d in range(LEFT + n):
+            least[d] = min(least[d], points[p, d])
+        for i in range(n):
+            for q in range(n):
+                ordered[i, q] &= points[p, LEFT + i] >= points[p, LEFT + q]
+    clock = least[CLOCK]
+    whole = apart = np.inf
+    for p in range(count):
+        value = points[p, COST]
+        for i in range(n):
+            if state[i] == ACTIVE or (state[i] == WAITING and tasks.release[i] <= clock):
+                value += points[p, CLOCK] - clock
+        whole = min(whole, value)
+        apart = min(apart, value + _present(clock, points[p, LEFT : LEFT + n], ordered, state, tasks))
+    volumes = least[LEFT:]
+    for j in range(n):
+        if state[j] == WAITING and tasks.release[j] > clock:
+            moved = _moved(volumes, tasks.release[j] - clock, state, tasks)
+            apart += _best_start(volumes, moved, tasks.size[j], volumes[:, None] >= volumes, state, tasks)
+    apart += _srpt(clock, volumes, state, tasks, False)
+    return max(whole + _srpt(clock, volumes, state, tasks, True), apart)
+
+
+@njit_part
+def _present(clock: float, volumes: Floats, ordered: NDArray[np.bool_], state: States, tasks: Tasks) -> float:
+    """Flow times of the active tasks from a clock, and what waiting ones that are there add; without their own."""
+    total = 0.0
+    for i in range(state.shape[0]):
+        if state[i] == ACTIVE:
+            total += clock - tasks.release[i] + tasks.b * volumes[i]
+            for q in range(i):
+                if state[q] == ACTIVE:
+                    total += 2 * (tasks.b + tasks.eta) * min(volumes[i], volumes[q])
+        elif state[i] == WAITING and tasks.release[i] <= clock:
+            total += _best_start(volumes, 0.0, tasks.size[i], ordered, state, tasks)
+    return total
+
+
+@njit_part
+def _moved(volumes: Floats, seconds: float, state: States, tasks: Tasks) -> float:
+    """The volume that each active task moves in so many seconds, if nobody else comes; at most the largest left."""
+    moved = 0.0
+    while seconds > 0.0:
+        following, k = np.inf, 0
+        for i in range(state.shape[0]):
+            if state[i] == ACTIVE and volumes[i] > moved:
+                following = min(following, volumes[i])
+                k += 1
+        if k == 0:
+            break
+        pace = k * tasks.b + (k - 1) * tasks.eta
+        if seconds < pace * (following - moved):
+            return moved + seconds / pace
+        seconds -= pace * (following - moved)
+        moved = following
+    return moved
+
+
+@njit_part
+def _best_start(
+    volumes: Floats, moved: float, size: float, ordered: NDArray[np.bool_], state: States, tasks: Tasks
+) -> float:
+    """What a newcomer and the active tasks add to each other's flow times, if it starts at the best moment.
+
+    That is now, when `moved` of each volume left is gone, or at a completion. Of a task that is not `ordered` after
+    the one that completes, what it may share with the newcomer does not count.
+    """
+    n = state.shape[0]
+    twice = 2 * (tasks.b + tasks.eta)
+    best = 0.0
+    for i in range(n):
+        if state[i] == ACTIVE:
+            best += twice * min(size, max(0.0, volumes[i] - moved))
+    for q in range(n):
+        if state[q] == ACTIVE and volumes[q] > moved:
+            wait = -tasks.eta * (volumes[q] - moved)
+            for i in range(n):
+                if state[i] == ACTIVE:
+                    wait += twice / 2 * max(0.0, min(volumes[i], volumes[q]) - moved)
+                    if ordered[i, q]:
+                        wait += twice * min(size, volumes[i] - volumes[q])
+            best = min(best, wait)
+    return best
 
 
 @njit_part
@@ -91,64 +192,4 @@ def _srpt(clock: float, left: Floats, state: States, tasks: Tasks, with_active: 
         else:
             work[first] -= following - clock
             clock = following
-    return total
-
-
-@njit_part
-def _against_active(clock: float, left: Floats, state: States, tasks: Tasks) -> tuple[float, float]:
-    """Flow times of the active tasks alone, and of each waiting one at its best start against them alone.
-
-    Between two completions the time is linear and the shared volume concave in the start, so the best start is
-    the first possible moment or a completion.
-    """
-    size, release, b, eta = tasks
-    n = state.shape[0]
-    volumes = np.empty(n + 1)
-    ends = np.empty(n + 1)
-    # The active tasks by what is left of them, and their ends if nobody else came.
-    k = 0
-    alone = 0.0
-    for i in range(n):
-        if state[i] == ACTIVE:
-            alone -= release[i]
-            place = k
-            while place > 0 and volumes[place - 1] > left[i]:
-                volumes[place] = volumes[place - 1]
-                place -= 1
-            volumes[place] = left[i]
-            k += 1
-    moment, moved = clock, 0.0
-    for q in range(k):
-        moment += (volumes[q] - moved) * ((k - q) * b + (k - q - 1) * eta)
-        moved = volumes[q]
-        ends[q] = moment
-        alone += moment
-    # Each waiting task: the wait and the shared volume if it starts at once, or at one of the ends after that.
-    apart = 0.0
-    for j in range(n):
-        if state[j] != WAITING:
-            continue
-        first = max(release[j], clock)
-        apart += first - release[j] + b * size[j]
-        q = 0
-        while q < k and ends[q] <= first:
-            q += 1
-        if q == k:
-            continue
-        since = ends[q - 1] if q > 0 else clock
-        at = (volumes[q - 1] if q > 0 else 0.0) + (first - since) / ((k - q) * b + (k - q - 1) * eta)
-        best = _shared(volumes, q, k, size[j], at) * 2 * (b + eta)
-        for end in range(q, k):
-            wait = ends[end] - first + _shared(volumes, end + 1, k, size[j], volumes[end]) * 2 * (b + eta)
-            best = min(best, wait)
-        apart += best
-    return alone, apart
-
-
-@njit_part
-def _shared(volumes: Floats, first: int, k: int, size: float, at: float) -> float:
-    """The volume a newcomer shares with tasks first, ..., k - 1 when it starts at a volume."""
-    total = 0.0
-    for i in range(first, k):
-        total += min(size, volumes[i] - at)
     return total

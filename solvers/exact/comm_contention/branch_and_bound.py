@@ -19,7 +19,7 @@ from schedgap.formulations.common.instance import Solution, parsed
 from schedgap.formulations.common.numbers import MINIMISE, exact
 from schedgap.solvers.exact.comm_contention.bounds import Tasks
 from schedgap.solvers.exact.comm_contention.events import BEST, MARGIN, POINTS, SKIPPED
-from schedgap.solvers.exact.comm_contention.search import Nodes, expand_nodes, room_for
+from schedgap.solvers.exact.comm_contention.search import Nodes, expand_nodes, most_children, room_for
 from schedgap.solvers.incumbent import Incumbent
 from schedgap.solvers.result import Result, SolveOptions, Termination
 
@@ -99,7 +99,7 @@ def solve_bb(instance: CommContentionInstance, options: SolveOptions) -> Result:
     sequence without open starts is one partial schedule; with open starts it is a polytope, kept as points
     whose hull it is. Open starts are needed only where a later release (or three tasks that start together) can
     make them optimal; docs/proofs-comm-contention.md has the proof that the search leaves out no optimum. The
-    bound of a node is its cost so far plus ``rest_bound``.
+    bound of a node is its cost so far plus ``set_bound``.
 
     Guarantee: the bound is OPT less 2e-10 of the objective and what rounding may be wrong by; status OPTIMAL means
     that it is still within 1e-9 of the objective, relative. Where sizes, releases and penalty differ by so many
@@ -161,7 +161,7 @@ class _Search:
             self.info["reason"] = f"{self.n} tasks, at most {LARGEST} are searched"
             return Termination.TOO_LARGE
         n = self.n
-        stack: Nodes = room_for(2 * n * n * (5 + n) + 1, n)
+        stack: Nodes = room_for(2 * n * most_children(n) + 1, n)
         tasks = Tasks(self.size, self.release, self.b, self.eta)
         _put_root(stack)
         start = np.zeros(n)

@@ -10,20 +10,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from schedgap.formulations.common.compiled import njit_inner, njit_part
-from schedgap.solvers.exact.comm_contention.bounds import ACTIVE, WAITING, Tasks
+from schedgap.solvers.exact.comm_contention.bounds import ACTIVE, CLOCK, LEFT, WAITING, Tasks
 
 # Sets of partial schedules as convex hulls of points (compiled).
 #
 # All partial schedules with the same sequence of events form a polytope: clock, cost, volumes left and starts are
 # affine in the few starts that are not tied to an event. A set is kept as its corners, or as more points with the same
 # hull. Two points count as joined by an edge when no third one satisfies all the inequalities with equality that both
-# do (the combinatorial test of the double description method, Fukuda and Prodon 1996).
+# do (the combinatorial test of the double description method, Fukuda and Prodon 1996). After what bounds.py reads of a
+# point come n starts, and last the mask: which of the inequalities that made the set hold with equality there, as bits
+# of a whole number.
 
 Floats = NDArray[np.float64]
 
-CLOCK, COST, LEFT = 0, 1, 2
-"""Places in a point: clock, sum of flow times so far, n volumes left, n starts, and last the mask: which of the
-inequalities that made the set hold with equality there, as bits of a whole number."""
 OVERFULL = -1
 BITS = 52
 """Bits of a mask, as many as a float holds exactly."""
@@ -241,7 +240,7 @@ def _corners(points: Floats, count: int, first: int, second: int, tolerance: flo
 
 States = NDArray[np.int8]
 
-POINTS = 256
+POINTS = 512
 """Room for the points of one set."""
 END, NOW, AT_RELEASE, LATER, MEETING, TIE = 0, 1, 2, 3, 4, 5
 """Kinds of events: a completion; a start now, at the task's release, or open until later; a start now that is also

@@ -8,15 +8,22 @@ import numpy as np
 from numpy.typing import NDArray
 
 from schedgap.formulations.common.compiled import njit_cached, njit_inner, njit_part
-from schedgap.solvers.exact.comm_contention.bounds import ACTIVE, DONE, WAITING, Tasks, rest_bound
+from schedgap.solvers.exact.comm_contention.bounds import (
+    ACTIVE,
+    CLOCK,
+    COST,
+    DONE,
+    LEFT,
+    WAITING,
+    Tasks,
+    rest_bound,
+    set_bound,
+)
 from schedgap.solvers.exact.comm_contention.events import (
     AT_RELEASE,
     BEST,
-    CLOCK,
-    COST,
     END,
     LATER,
-    LEFT,
     MARGIN,
     MEETING,
     NOW,
@@ -85,6 +92,12 @@ def room_for(nodes: int, n: int) -> Nodes:
 
 
 @njit_cached
+def most_children(n: int) -> int:
+    """Children of a node at most: four starts a waiting task, an end an active one and a tie a pair of these."""
+    return max(4 * n, n * (n + 3) // 2)
+
+
+@njit_cached
 def expand_nodes(
     tasks: Tasks, stack: Nodes, top: int, kept: Floats, start: Floats, nodes: int, later: bool
 ) -> tuple[int, int]:
@@ -102,7 +115,7 @@ def expand_nodes(
     later : whether starts may be left open; without, the search finds good schedules fast and proves nothing
     """
     n = tasks.size.shape[0]
-    children = room_for(n * (5 + n), n)
+    children = room_for(most_children(n), n)
     points = np.empty((POINTS, 3 + 2 * n))
     work = np.empty((POINTS, 3 + 2 * n))
     state = np.empty(n, np.int8)
@@ -258,7 +271,7 @@ def _keep_child(
     count, free, dimension = _same_future(work, count, free, dimension, n)
     if dimension > 0 and owed == 0 and not can_settle(work, count, state, tasks.release, kept):
         return False  # an open start that nothing settles is never better than one of its ends
-    bound = _bound(work, count, node.least, state, tasks)
+    bound = interval_bound(work, state, tasks) if count == 2 else set_bound(work, count, state, tasks)
     if bound >= kept[BEST] - kept[MARGIN]:
         return False
     _copy(work, children.points[place], count)
@@ -336,19 +349,22 @@ def _copy(source: Floats, target: Floats, count: int) -> None:
             target[p, d] = source[p, d]
 
 
-@njit_part
-def _bound(work: Floats, count: int, least: Floats, state: States, tasks: Tasks) -> float:
-    """A lower bound for every schedule of a set: least cost so far, and the rest from the least of each number."""
-    n = state.shape[0]
-    clock = cost = np.inf
-    for i in range(n):
-        least[i] = np.inf
-    for p in range(count):
-        clock = min(clock, work[p, CLOCK])
-        cost = min(cost, work[p, COST])
-        for i in range(n):
-            least[i] = min(least[i], work[p, LEFT + i])
-    return float(cost + rest_bound(clock, least, state, tasks))
+PIECES = 8
+"""An interval of partial schedules is bounded in so many pieces."""
+
+
+@njit_cached
+def interval_bound(points: Floats, state: States, tasks: Tasks) -> float:
+    """:func:`set_bound` of the worst piece of the interval between two points."""
+    ends = np.empty((2, points.shape[1]))
+    bound = np.inf
+    for piece in range(PIECES):
+        for p in range(2):
+            part = (piece + p) / PIECES
+            for d in range(points.shape[1] - 1):  # the mask is no number
+                ends[p, d] = (1 - part) * points[0, d] + part * points[1, d]
+        bound = min(bound, set_bound(ends, 2, state, tasks))
+    return float(bound)
 
 
 @njit_inner
