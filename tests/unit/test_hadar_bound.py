@@ -2,13 +2,23 @@
 
 from __future__ import annotations
 
+import math
+from fractions import Fraction
 from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
+from oracles.hadar import brute_force, random_case
 
+from schedgap.benchmarks.instances.hadar.random import trace
 from schedgap.formulations.common.numbers import MAXIMISE
+from schedgap.formulations.hadar.instance import HadarInstance
+from schedgap.formulations.hadar.tables import in_units, tables
+from schedgap.solvers.certificates import checker, make
+from schedgap.solvers.certificates.linear import Rejected
+from schedgap.solvers.certificates.make import certificate_of
+from schedgap.solvers.certificates.makers.hadar import _blocks
 from schedgap.solvers.column_generation import GenerationLimits
 from schedgap.solvers.exact.hadar import bound
 
@@ -95,3 +105,55 @@ def test_the_bound_is_in_the_instances_own_unit(monkeypatch: pytest.MonkeyPatch)
         pass
 
     assert bound.upper_bound(Plain()) == 2.0 and asked == [(0.1, 1e6), "scaled"]
+
+
+def test_slots_of_short_jobs_are_whole(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Jobs of one and a half slots take two each: eight slots hold four of them, but 5.2 in fractions."""
+    job = {"arrival": 1, "workers": 1, "epochs": 1, "iterations_per_epoch": 3, "throughput": {"a": 2.0, "b": 1.9}}
+    instance = HadarInstance.parse(
+        {
+            "problem": "hadar",
+            "horizon": 4,
+            "slot_length": 1.0,
+            "machines": [{"id": "m", "gpus": {"a": 1, "b": 1}}],
+            "jobs": [job | {"id": f"j{k}", "utility": {"kind": "constant", "weight": 1.0}} for k in range(6)],
+        }
+    )
+    found = bound.block_bound(tables(instance), 0.2)
+    assert found.bound == pytest.approx(4.0, rel=1e-6) and found.whole == tuple(range(6))
+    monkeypatch.setattr(bound, "_SHORT", 0)
+    found = bound.block_bound(tables(instance), 0.2)
+    assert found.bound == pytest.approx(5.2, rel=1e-3) and found.whole == ()
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_whole_slots_are_between_the_optimum_and_fractions(seed: int) -> None:
+    """And the checker refuses a claim that is better by a hair."""
+    instance = random_case(2000 + seed)
+    data, given = tables(instance), make.plain(instance)
+    found = bound.block_bound(data, 0.5, tolerance=1e-9)
+    leaf = _blocks(data, 1.0)
+    model = checker.model_of(given, "prices", {})
+    assert model.price is not None
+    proven = model.price(leaf, {})
+    assert proven is not None and leaf["whole"] == list(found.whole)
+    reference = brute_force(instance)
+    assert reference is not None and -proven >= reference[0] and found.bound >= float(reference[0]) * (1 - 1e-12)
+    relaxed = model.price({**leaf, "whole": []}, {})
+    assert relaxed is not None and -relaxed >= -proven
+    step = model.step
+    assert step is not None
+    least = math.floor(-proven / step) * step  # utilities are multiples of it
+    certificate = certificate_of(given, "prices", {}, least, {"prices": leaf})
+    assert make.check(instance, certificate).bound == least
+    for change in (Fraction(1, 10**9), Fraction(1, 10**15)):
+        with pytest.raises(Rejected, match="proves"):
+            make.check(instance, {**certificate, "claim": str(least - change)})
+
+
+def test_short_jobs_decide_at_the_papers_scale(monkeypatch: pytest.MonkeyPatch) -> None:
+    instance, _ = in_units(trace(101, jobs=120, horizon=100), bound.ORDINARY)
+    found = bound.block_bound(tables(instance), 0.2)
+    assert len(found.whole) > 20
+    monkeypatch.setattr(bound, "_SHORT", 0)
+    assert found.bound < 0.995 * bound.block_bound(tables(instance), 0.2).bound

@@ -162,10 +162,10 @@ def _between(data: ProgressTables, unit: float) -> dict[str, Any]:
 
 def _blocks(data: ProgressTables, unit: float) -> dict[str, Any]:
     """Block prices of hadar, in the instance's own unit."""
-    found = block_bound(data, 0.06 if len(data.jobs) * data.horizon <= MEDIUM else 0.2)
-    lines = np.rint(np.maximum(found.prices, 0.0) * unit * GRID)
+    priced = block_bound(data, 0.06 if len(data.jobs) * data.horizon <= MEDIUM else 0.2)
+    lines = np.rint(np.maximum(priced.prices, 0.0) * unit * GRID)
     blocks = [
         [int(first), {kind: int(p) for kind, p in zip(data.types, line, strict=True) if p}]
-        for first, line in zip(found.starts, lines, strict=True)
+        for first, line in zip(priced.starts, lines, strict=True)
     ]
-    return {"blocks": blocks, "fractions": True}
+    return {"blocks": blocks, "fractions": True, "whole": list(priced.whole)}

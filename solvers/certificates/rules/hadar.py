@@ -88,7 +88,8 @@ def devices_of(instance: Mapping[str, Any]) -> dict[str, int]:
 def prices(instance: Mapping[str, Any], options: Mapping[str, Any], model: Any) -> None:
     """The form ``prices``; a leaf is ``{"blocks": [[first slot, {type: price}], ...], "fractions": false}``.
 
-    Prices hold from their first slot to the next block. ``"fractions": true`` relaxes payoffs, see :func:`relaxed`;
+    Prices hold from their first slot to the next block.
+    ``"fractions": true`` relaxes payoffs, see :func:`relaxed`, but of the jobs in ``"whole"``;
     ``"worthless": true`` takes all utilities as 0: where the sum is then below 0, no schedule is in the box.
 
     Or ``{"edges": [...], "types": {type: [price, ...]}, "finishes": n}``, without splits: prices between edges, which
@@ -114,14 +115,16 @@ def prices(instance: Mapping[str, Any], options: Mapping[str, Any], model: Any) 
             if box:
                 raise ValueError("prices between edges are for the whole, without splits")
             return -by_edges(jobs, devices, horizon, **given)
-        if set(given) - {"blocks", "fractions", "worthless"}:
-            raise ValueError("a leaf has blocks, fractions and worthless")
+        if set(given) - {"blocks", "fractions", "whole", "worthless"}:
+            raise ValueError("a leaf has blocks, fractions, whole and worthless")
         price = _by_slot(given["blocks"], devices, horizon)
-        worthless, fractions = given.get("worthless", False), given.get("fractions", False)
+        worthless = given.get("worthless", False)
+        fractions = given.get("fractions", False)
         total = Fraction(sum(count * line[kind] for line, _ in price[1:] for kind, count in devices.items()), GRID)
         touched = {int(name.partition("[")[2].rstrip("]").split(",")[0]) for name in box}
+        exact = touched.union(given.get("whole", ()))
         for j, job in enumerate(jobs):
-            if fractions and j not in touched:
+            if fractions and j not in exact:
                 best = relaxed(job, price, devices, worthless)
             else:
                 best = dearest(j, job, price, devices, box, horizon, worthless)
@@ -188,6 +191,8 @@ def dearest(
     least = {0: 0}
     best: Fraction | None = None
     for t in range(job.arrival, min(last, horizon) + 1):
+        if best is not None and (0 if worthless else job.worth[t]) <= best:
+            break  # utilities do not rise, and nothing costs less than 0
         costs = cheapest(job, price[t][0], devices)
         following: dict[int, int] = {}
         finishing: int | None = None

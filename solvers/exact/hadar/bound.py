@@ -14,8 +14,19 @@ from schedgap.formulations.common.compiled import njit_cached, njit_inner
 from schedgap.formulations.common.instance import once_per_instance
 from schedgap.formulations.common.numbers import MAXIMISE, exact
 from schedgap.formulations.hadar.instance import HadarInstance
-from schedgap.formulations.hadar.pricing import geometric_blocks, price_forked, price_job
-from schedgap.formulations.hadar.tables import ProgressTables, in_units, tables, worth_of
+from schedgap.formulations.hadar.pricing import (
+    Automaton,
+    Blocks,
+    automaton,
+    best_schedules,
+    demand,
+    geometric_blocks,
+    price_forked,
+    price_job,
+    slot_costs,
+    trace,
+)
+from schedgap.formulations.hadar.tables import JobTable, ProgressTables, in_units, tables, worth_of
 from schedgap.solvers.column_generation import Column, Generated, GenerationLimits, Master, Priced, RowBounds
 from schedgap.solvers.exact.hadar.schedules import Scheduler
 from schedgap.solvers.exact.job_prices import ascend, event_edges
@@ -258,6 +269,7 @@ class BlockBound:
     # starts, prices: (B,) the first slot of each block, and (B, R) what gave the bound
     starts: NDArray[np.int64]
     prices: Floats
+    whole: tuple[int, ...]  # jobs whose slots are whole; the others' may be fractions
 
 
 def block_bound(
@@ -270,6 +282,8 @@ def block_bound(
     progress: Callable[[float], None] | None = None,  # called with the best bound after every pricing
 ) -> BlockBound:
     """An upper bound on P2 (and so on P1) by column generation over relaxed schedules at block prices.
+
+    Jobs of few slots, of which fractions would be too cheap, have exact schedules.
 
     Returns
     -------
@@ -284,27 +298,31 @@ def block_bound(
     rows = [RowBounds(upper=float(c) * float(n)) for n in blocks.length for c in data.capacity]
     master = Master(MAXIMISE, rows, [False] * len(possible))
     shares = {j: data.jobs[j].step / float(data.jobs[j].target) for j in possible}
+    machines = {j: _short(data, j) for j in possible}
 
     def pricing(duals: Floats, weight: float) -> Priced:
         price = np.maximum(duals, 0.0).reshape(size, kinds)
         best = np.zeros(len(possible))
         columns: list[Column] = []
         for group, j in enumerate(possible):
-            job = data.jobs[j]
-            payoff, finish, used = price_job(
-                price,
-                data.capacity,
-                job.workers,
-                job.allowed,
-                shares[j],
-                job.arrival,
-                job.earliest,
-                job.utility,
-                blocks.start,
-                blocks.length,
-                blocks.of_slot,
-                weight,
-            )
+            job, machine = data.jobs[j], machines[j]
+            if machine is not None:
+                payoff, finish, used = _price_whole(price, blocks, data.capacity, job, machine, weight)
+            else:
+                payoff, finish, used = price_job(
+                    price,
+                    data.capacity,
+                    job.workers,
+                    job.allowed,
+                    shares[j],
+                    job.arrival,
+                    job.earliest,
+                    job.utility,
+                    blocks.start,
+                    blocks.length,
+                    blocks.of_slot,
+                    weight,
+                )
             best[group] = payoff
             if finish >= 0:
                 flat = used.ravel()
@@ -315,12 +333,53 @@ def block_bound(
         return Priced(best, columns)
 
     limits = GenerationLimits(deadline or Deadline(), iterations, tolerance, smoothing=0.6)
-    found: Generated = master.generate(pricing, limits)
+    generated: Generated = master.generate(pricing, limits)
     # float sums of up to 1e5 terms: widen by what rounding could have taken away
-    bound = trivial if found.bound is None else min(trivial, found.bound * (1 + 1e-9) + 1e-9)
-    history = tuple(bound for _, bound in found.history)
-    prices = np.maximum(found.duals, 0.0).reshape(size, kinds)
-    return BlockBound(bound, found.value, found.iterations, size, history, blocks.start, prices)
+    bound = trivial if generated.bound is None else min(trivial, generated.bound * (1 + 1e-9) + 1e-9)
+    history = tuple(bound for _, bound in generated.history)
+    prices = np.maximum(generated.duals, 0.0).reshape(size, kinds)
+    whole = tuple(j for j, machine in machines.items() if machine is not None)
+    return BlockBound(bound, generated.value, generated.iterations, size, history, blocks.start, prices, whole)
+
+
+def _short(data: ProgressTables, j: int) -> Automaton | None:
+    """The automaton of a job of few slots and few states; None for others."""
+    job = data.jobs[j]
+    if job.min_slots > _SHORT:
+        return None
+    machine = automaton(job, data.horizon - job.arrival + 1, _SHORT_STATES)
+    return machine if machine.exact else None
+
+
+def _price_whole(
+    price: Floats, blocks: Blocks, capacity: Ints, job: JobTable, machine: Automaton, weight: float
+) -> tuple[float, int, Floats]:
+    """As :func:`~schedgap.formulations.hadar.pricing.price_job`, exactly: by slot and progress.
+
+    Utilities do not rise and costs are not negative, so that later finishes are looked at only where they may be worth
+    more than the best so far.
+    """
+    horizon = len(job.utility) - 1
+    last = min(horizon, job.arrival + 4 * job.min_slots)
+    by_slot = price[blocks.of_slot]
+    while True:
+        cost, order = slot_costs(by_slot[: last + 1], capacity[None], job.workers, job.allowed, job.arrival, last)
+        slots = np.arange(last + 1)
+        permit = np.ones((last + 1, job.levels + 1), dtype=np.bool_)
+        permit[: job.arrival, 1:] = False
+        payoff, end, level_of, state_of = best_schedules(
+            cost, job.utility[: last + 1], machine.following, permit, slots >= job.earliest, last, weight
+        )
+        finish = int(payoff.argmax())
+        if last == horizon or weight * job.utility[last + 1] <= payoff[finish]:
+            break
+        last = min(horizon, 2 * last)
+    held = np.zeros_like(price)
+    if payoff[finish] == -np.inf:
+        return -np.inf, -1, held
+    used = demand(trace(end, level_of, state_of, finish), order, capacity[None], job.workers, job.allowed)
+    np.add.at(held, blocks.of_slot[: last + 1], used)
+    return float(payoff[finish]), finish, held
 
 
 ORDINARY = (0.1, 1e6)
@@ -333,6 +392,8 @@ MANY = 1_000_000
 """Beyond so many there are prices between events, too: their work does not grow with slots."""
 LARGE = 5_000_000
 """Beyond so many, utilities by slot are not made."""
+_SHORT, _SHORT_STATES = 10, 500
+"""Slots that a job has at its fastest, and values of progress, up to which block prices take its slots as whole."""
 
 
 @once_per_instance
