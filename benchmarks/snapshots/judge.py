@@ -151,11 +151,14 @@ class Judgement:
 
     @property
     def ratio(self) -> tuple[float | None, str]:
-        """Of the first component that differs, at least 1, and what it is to: "optimum" or "bound"."""
+        """Of the first component that differs, at least 1, and what it is to: "optimum" or "bound".
+
+        None where the decision breaks a rule, or no bound was ready.
+        """
         optimal = self.best.status is Status.OPTIMAL
         best = self.best_values if optimal else self.bound_values
-        if best is None:
-            return None, "bound"
+        if best is None or not self.report.feasible:
+            return None, "optimum" if optimal else "bound"
         mine, other = (score(self.instance, list(vector.values())) for vector in (self.values, best))
         return ratio_of(self.instance, mine, other), "optimum" if optimal else "bound"
 
@@ -522,7 +525,7 @@ class _Judge:
         proven = result.status is Status.OPTIMAL
         if result.solution is None or len(result.solution["placement"]) < len(gangs):
             return {"moves_proven": proven}
-        price = Fraction(self.problem.check(made, result.solution).details["components"]["moves"])
+        price = Fraction(self.problem.check(made, result.solution).details["components"].get("moves", 0))
         moves = {name: result.solution.get(name, default) for name, default in (("preempted", []), ("moved", {}))}
         return {"moves": moves, "price": price, "moves_proven": proven}
 

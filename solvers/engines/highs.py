@@ -73,6 +73,11 @@ def native_meaning(name: str) -> tuple[Status | None, Termination]:
     return _NATIVE[name]
 
 
+ENUMERATION = 1 << 16
+"""A rule of presolve by its bit. It drops equations whose other variables it has fixed, so that from 1.13.0 to 1.16.0
+wrong optima are proven (ERGO-Code/HiGHS#3216)."""
+
+
 @dataclass
 class _Native:
     """The end of one native run."""
@@ -105,6 +110,7 @@ class _Run:
         _set(self._solver, "large_matrix_value", LARGEST_COEFFICIENT)
         _set(self._solver, "mip_rel_gap", float(options.relative_gap))
         _set(self._solver, "mip_abs_gap", 0.0)
+        _set(self._solver, "presolve_rule_off", ENUMERATION)
         _set(self._solver, "random_seed", int(options.seed) % 2**31)
         _set(self._solver, "threads", options.threads or os.cpu_count() or 1)
         if options.feasibility_tolerance is not None:

@@ -435,7 +435,7 @@ def _gangs(
             if rng.random() < 0.4:
                 gang[key] = rng.choice((*levels, "node"))
         if rng.random() < 0.3:
-            gang["per_node"] = rng.randint(1, 2)
+            gang["per_node"] = rng.randint(1, 3)
         if rng.random() < 0.4:
             gang["least"] = rng.randint(1, count)
         if queues and rng.random() < 0.8:

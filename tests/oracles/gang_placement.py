@@ -365,7 +365,7 @@ def random_case(seed: int) -> dict[str, Any]:
             if rng.random() < 0.3:
                 gang[name] = rng.choice([*levels, *levels, "node"])
         if rng.random() < 0.3:
-            gang["per_node"] = rng.randint(1, 2)
+            gang["per_node"] = rng.randint(1, 3)
         if rng.random() < 0.4:
             gang["least"] = rng.randint(1, size)
         if queues and rng.random() < 0.7:

@@ -336,6 +336,14 @@ def test_parts_are_not_added_over_devices() -> None:
     assert weight_of("staged", {**data, "gangs": [gang]}) == 1
 
 
+def test_per_node_counts_groups_that_are_within_it_each() -> None:
+    """One pod and three: four on the first node are one too many."""
+    gang = {"id": "g", "per_node": 3, "pods": [{"count": 1, "gpu": 1000}, {"count": 3, "gpu": 1000}]}
+    for method in ("staged", "cbc", "highs", "cpsat"):
+        assert weight_of(method, {**_on_nodes((4, 1), ()), "gangs": [gang]}) == 1
+        assert weight_of(method, {**_on_nodes((4,), ()), "gangs": [gang]}) == 0
+
+
 def test_per_node_counts_all_pods_of_a_gang() -> None:
     """Four devices on each of two nodes hold a gang of four on one; with one a node there is no place."""
     data = _on_nodes((4, 4), ())

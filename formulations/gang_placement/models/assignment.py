@@ -325,7 +325,7 @@ class _ModelBuilder:
                 self.layout.row("all", (gang.id, k), [*pods[k], (placed, -float(gang.pods[k].count))], "==", 0)
         else:
             self._prefix(gang, placed, pods)
-        if gang.per_node is not None and len(gang.pods) + gang.pods[0].count > gang.per_node:
+        if gang.per_node is not None and len(gang.pods) > 1 and gang.size > gang.per_node:
             for n in range(len(self.instance.nodes)):
                 there = [term for k in groups for term in self._of(gang, k, [n])]
                 if there:
