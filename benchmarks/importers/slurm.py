@@ -181,6 +181,11 @@ def gres(text: str) -> tuple[int, str | None]:
     return sum(amount for amount, _ in found), kinds.pop() if len(kinds) == 1 else None
 
 
+def gpu_types(text: str) -> set[str]:
+    """Those that ``gpu:a100:4,gpu:v100:2`` or ``gres/gpu:v100=2`` names."""
+    return {kind for form in (_GRES, _TRES) for kind, _ in form.findall(re.sub(r"\([^)]*\)", "", text)) if kind}
+
+
 Devices = tuple[int, str | None]
 """GPUs and their type, where they are of one."""
 

@@ -9,8 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from schedgap.benchmarks.importers.rows import shortened
+from schedgap.benchmarks.snapshots.draft import SHORTENED, Draft
 from schedgap.benchmarks.snapshots.kubernetes import END, HOST, MODEL, MOVE, TOPOLOGY, Kubernetes, is_gpu
-from schedgap.benchmarks.snapshots.listings import LISTINGS, SHORTENED, Draft, told
+from schedgap.benchmarks.snapshots.listings import LISTINGS, told
 from schedgap.formulations.common.errors import InputError
 from schedgap.formulations.common.instance import Json, Solution, read_json
 from schedgap.formulations.gang_placement.check import check

@@ -74,8 +74,11 @@ def native_meaning(name: str) -> tuple[Status | None, Termination]:
 
 
 ENUMERATION = 1 << 16
-"""A rule of presolve by its bit. It drops equations whose other variables it has fixed, so that from 1.13.0 to 1.16.0
-wrong optima are proven (ERGO-Code/HiGHS#3216)."""
+"""A rule of presolve, by its bit.
+
+It may drop an equation that still binds, and wrong optima are proven
+(ERGO-Code/HiGHS#3216; seen with 1.16.0).
+"""
 
 
 @dataclass

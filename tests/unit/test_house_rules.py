@@ -251,7 +251,9 @@ NAMED_OUTSIDE = {
     "benchmarks/laboratory/papers/__init__.py": {"hadar"},
     "benchmarks/proving.py": {"comm_contention", "ddl_cluster"},
     "benchmarks/snapshots/judge.py": {"gang_placement"},  # a decision is a solution of it
+    "benchmarks/snapshots/draft.py": {"gang_placement"},
     "benchmarks/snapshots/listings.py": {"gang_placement"},
+    "benchmarks/snapshots/slurm.py": {"gang_placement"},
     "benchmarks/snapshots/reading.py": {"gang_placement"},
     "interface/cli/main.py": {"gpu_sharing", "hadar", "rar_ddls"},  # examples under the helps
     "interface/figures.py": {"gpu_sharing"},

@@ -312,6 +312,59 @@ def test_a_waiting_job_whose_gpus_do_not_divide_is_left_out_and_counted(tmp_path
     assert read.unread == {"jobs whose GPUs are not as many on each node": 1}
 
 
+TWO_TYPES = "NodeName=d State=IDLE CPUTot=16 RealMemory=64000 Gres=gpu:a100:4,gpu:3090:2 Partitions=gpu\n"
+
+
+@pytest.mark.parametrize(
+    ("asked", "fits"),
+    [("gres/gpu:3090=2", True), ("gres/gpu:a100=1,gres/gpu:3090=1", True), ("gres/gpu:v100=2", False)],
+)
+def test_a_node_with_gpus_of_two_types_takes_jobs_of_both(asked: str, fits: bool, tmp_path: Path) -> None:
+    """It was closed to every job that names a type, certified."""
+    waiting = job(2, "PENDING", 2) | {"tres_req_str": f"cpu=1,node=1,gres/gpu=2,{asked}"}
+    snapshot, nodes = written(tmp_path, {"jobs": [waiting]}, TWO_TYPES)
+    found = schedgap.judge(snapshot, nodes, names=True)
+    assert found.lost[0].fits is fits
+    assert found.unread == {"nodes with GPUs of several types, of which any is taken for the one asked for": 1}
+
+
+def test_a_job_in_a_reservation_is_left_out_and_counted(tmp_path: Path) -> None:
+    """Which nodes its reservation has is not told; reserved nodes are closed to all others."""
+    snapshot, nodes = written(tmp_path, {"jobs": [job(2, "PENDING", 4, resv_name="maint")]}, slurm_nodes())
+    read = read_snapshot(snapshot, nodes=nodes)
+    assert not read.instance.gangs and read.unread == {"jobs in a reservation, whose nodes are not read": 1}
+
+
+@pytest.mark.parametrize(
+    ("asked", "told"),
+    [
+        ({"tres_per_node": "gres:nvme:9"}, "gres:nvme"),
+        ({"tres_req_str": "cpu=1,node=1,gres/gpu=1,gres/shard=3"}, "gres/shard"),
+        ({"required_switches": 1}, "required_switches"),
+        ({"contiguous": True}, "contiguous"),
+    ],
+)
+def test_what_a_job_asks_for_beside_gpus_is_counted(asked: dict[str, Any], told: str, tmp_path: Path) -> None:
+    plain = {"required_switches": 0, "contiguous": False, "tres_per_node": "gres:gpu:1"}
+    jobs = [job(2, "PENDING", 1) | plain, job(3, "PENDING", 1) | plain | asked]
+    snapshot, nodes = written(tmp_path, {"jobs": jobs}, slurm_nodes())
+    assert read_snapshot(snapshot, nodes=nodes).unread == {f"jobs that ask for {told}": 1}
+
+
+@pytest.mark.parametrize(
+    ("pin", "fits"), [("node:10.0.0.2", False), ("node:x", True), ("accelerator_type:A100", False)]
+)
+def test_bundles_of_ray_stay_on_the_nodes_that_they_name(pin: str, fits: bool, tmp_path: Path) -> None:
+    """``node:10.0.0.2`` and the A100 are on a node without GPUs; the name of a node is not in the answer."""
+    bundles = [{"unit_resources": {"GPU": 1.0, pin: 0.001}, "node_id": None}]
+    group = {"placement_group_id": "g", "state": "PENDING", "strategy": "PACK", "bundles": bundles}
+    more = {"CPU": 8.0, "node:10.0.0.2": 1.0, "accelerator_type:A100": 1.0}
+    there = [*ray_nodes(), {"node_id": "ff", "state": "ALIVE", "resources_total": more}]
+    found = schedgap.judge(*written(tmp_path, [group], there))
+    assert found.lost[0].fits is fits
+    assert pin not in json.dumps(found.instance.to_dict())
+
+
 def ray_nodes() -> Any:
     sizes = {"aa": 4, "bb": 4, "cc": 8, "dd": 8}
     alive = [

@@ -20,7 +20,8 @@ from pathlib import Path
 
 import numpy as np
 
-from schedgap.benchmarks.snapshots.listings import Draft, openb
+from schedgap.benchmarks.snapshots.draft import Draft
+from schedgap.benchmarks.snapshots.listings import openb
 from schedgap.catalogue.registry import find_problem
 from schedgap.catalogue.run import run_method
 from schedgap.formulations.common.instance import Json
