@@ -9,12 +9,15 @@ are taken from git's store as bytes, and nothing of it is run.
 
 from __future__ import annotations
 
+import gzip
+import hashlib
 import json
 import os
 import re
 import subprocess
 import sys
 import tempfile
+import zlib
 from pathlib import Path, PurePosixPath
 from typing import Any
 
@@ -22,6 +25,8 @@ from schedgap.benchmarks.library.collection import KEY, BestKnown, Entry, read
 from schedgap.formulations.common.errors import InputError
 
 COLLECTION = PurePosixPath("benchmarks/library/collection")
+LEVELS, SYSTEMS = (0, 2, 4), (3, 10, 19, 255)
+"""What the head of a gzip file may say of its level, and of the system that wrote it: Unix, Windows, macOS, none."""
 MOST_SAID = 4000
 """Bytes that who found and proved it, when, and further history may add to what ``submit`` writes."""
 
@@ -35,6 +40,11 @@ def content(commit: str, path: PurePosixPath) -> bytes | None:
     """A file of a commit, as it is stored (no filter, no conversion); None where it has none."""
     ran = subprocess.run(["git", "cat-file", "blob", f"{commit}:{path}"], capture_output=True)
     return ran.stdout if ran.returncode == 0 else None
+
+
+def schedgap(command: list[str], folder: Path) -> subprocess.CompletedProcess[str]:
+    """Run a command of the package in a folder."""
+    return subprocess.run(["schedgap", *command], cwd=folder, capture_output=True, text=True)
 
 
 def entry_of(text: bytes, path: PurePosixPath, library: Path) -> Entry:
@@ -74,6 +84,31 @@ def differences(offered: bytes, written: bytes) -> list[str]:
     return found or ["spaces, order or how numbers are written"]
 
 
+def packed(theirs: bytes, ours: bytes) -> bool:
+    """Whether one gzip file has the content of another and hides nothing: one member, no name, no comment, no date.
+
+    How it is compressed is another zlib's to choose, which may not come to a tenth more than ours.
+    """
+    whole = gzip.decompress(ours)
+    reader = zlib.decompressobj(wbits=31)
+    try:
+        same = reader.decompress(theirs, len(whole) + 1) == whole and reader.eof
+    except zlib.error:
+        return False
+    plain = theirs[:8] == ours[:8] and theirs[8] in LEVELS and theirs[9] in SYSTEMS
+    return same and not reader.unused_data and plain and 10 * len(theirs) <= 11 * len(ours)
+
+
+def as_packed(written: Entry, offered: str | None, theirs: bytes) -> Entry:
+    """What ``submit`` wrote, with the certificate's file as it is offered where only its compression differs."""
+    ours = written.certificate
+    name = f"{written.id.partition('/')[2]}-{hashlib.sha256(theirs).hexdigest()[:8]}.cert"
+    if ours is None or offered != name or offered == ours.name or not packed(theirs, ours.read_bytes()):
+        return written
+    (ours.parent / name).write_bytes(theirs)
+    return Entry(written.known.model_copy(update={"certificate": name}), written.data, written.path)
+
+
 def certificates(head: str, path: PurePosixPath, changed: set[str], after: Entry, before: str | None) -> list[str]:
     """What is wrong with the certificates that are changed beside a record: only what ``submit`` writes and removes."""
     name = after.known.certificate
@@ -108,22 +143,24 @@ def submit(base: str, head: str, path: PurePosixPath, changed: set[str], folder:
     solution = {"status": "feasible", "objective": record.objective, "solution": record.solution}
     facts = {} if credit is None else credit.model_dump(include={"method", "engine", "seed"}, exclude_none=True)
     (folder / "solution.json").write_text(json.dumps(solution | facts))
-    command = ["schedgap", "library", "submit", record.id, "solution.json", f"--by={credit.by if credit else ''}"]
+    command = ["library", "submit", record.id, "solution.json", f"--by={credit.by if credit else ''}"]
     command += ["--library", "library", "--json"]
     if before is None:
         command += ["--instance", f"offered/{path.parent.name}/{path.name}"]
         command += [f"--license={record.license or ''}", f"--cite={record.cite or ''}"]
+    theirs = b""
     if record.certificate is not None and (before is None or record.certificate != before.certificate):
-        (folder / "offered.cert").write_bytes(content(head, path.parent / record.certificate) or b"")
+        theirs = content(head, path.parent / record.certificate) or b""
+        (folder / "offered.cert").write_bytes(theirs)
         command += ["--certificate", "offered.cert"]
-    ran = subprocess.run(command, cwd=folder, capture_output=True, text=True)
+    ran = schedgap(command, folder)
     print(ran.stdout + ran.stderr, end="")
     if ran.returncode:
         return ran.returncode
     if not json.loads(ran.stdout)["improved"]:
         print(f"{record.id}: no better than what is known")
         return 1
-    written = read(folder / "library" / path.parent.name / path.name)
+    written = as_packed(read(folder / "library" / path.parent.name / path.name), record.certificate, theirs)
     due = Entry(expected(record, written, before), written.data, written.path).write(folder / "due")
     assert due.path is not None
     others = differences(text, due.path.read_bytes())

@@ -169,7 +169,8 @@ class Entry:
         for old in home.glob(f"{name}-????????.cert"):
             if old.name != known.certificate:
                 old.unlink()
-        _shipped.cache_clear()
+        if folder.resolve() == SHIPPED.resolve():
+            _shipped.cache_clear()
         return replace(self, known=known, path=path)
 
 

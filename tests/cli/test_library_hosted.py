@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import gzip
+import hashlib
+import importlib.util
+import io
 import json
 import os
 import re
 import subprocess
 import sys
+import zlib
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import redirect_stderr, redirect_stdout
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -22,6 +27,7 @@ from schedgap.benchmarks.hosting.site import EVERYTHING, SCHEMA, Site, content_h
 from schedgap.benchmarks.hosting.standings import Outcome, standings
 from schedgap.benchmarks.library.collection import SHIPPED, Entry, _text, entries, faults, find, read
 from schedgap.benchmarks.library.improve import Offer, credit, judge
+from schedgap.cli.main import main
 
 ROOT = Path(__file__).resolve().parents[2]
 WORKFLOW = Path(".github/workflows/library.yml")
@@ -275,6 +281,35 @@ def host(origin: Path, head: str, clone: Path) -> tuple[int, str]:
     return 0, told
 
 
+Judge = Callable[[str], tuple[int, str]]
+
+
+@pytest.fixture
+def judged(origin: Path, monkeypatch: pytest.MonkeyPatch) -> Judge:
+    """The workflow's last step in this process, in the repository that has the main branch and the request."""
+    spec = importlib.util.spec_from_file_location("library_submission", ROOT / ".github" / "library_submission.py")
+    assert spec is not None and spec.loader is not None
+    script = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(script)
+
+    def run(call: Callable[[], int]) -> tuple[int, str, str]:
+        with redirect_stdout(io.StringIO()) as out, redirect_stderr(io.StringIO()) as err:
+            return call(), out.getvalue(), err.getvalue()
+
+    def offer(arguments: list[str], folder: Path) -> subprocess.CompletedProcess[str]:
+        with monkeypatch.context() as there:
+            there.chdir(folder)
+            return subprocess.CompletedProcess(arguments, *run(lambda: main(arguments)))
+
+    def judge(head: str) -> tuple[int, str]:
+        monkeypatch.chdir(origin)
+        status, out, err = run(lambda: script.main("main", head))
+        return status, out + err
+
+    monkeypatch.setattr(script, "schedgap", offer)
+    return judge
+
+
 @pytest.fixture
 def request_branch(origin: Path, tmp_path: Path) -> Iterator[Path]:
     """A fresh clone of the repository, on a branch of its own."""
@@ -284,7 +319,7 @@ def request_branch(origin: Path, tmp_path: Path) -> Iterator[Path]:
     yield mine
 
 
-def offered(mine: Path, origin: Path, text: str) -> str:
+def offered(mine: Path, text: str) -> str:
     head = commit(mine, text)
     git(mine, "push", "--quiet", "origin", "HEAD")
     return head
@@ -306,7 +341,7 @@ def better(mine: Path, certificate: bytes | None = None) -> Path:
 
 def test_a_better_schedule_is_taken(origin: Path, request_branch: Path, tmp_path: Path) -> None:
     path = better(request_branch)
-    status, told = host(origin, offered(request_branch, origin, "better"), tmp_path / "clone")
+    status, told = host(origin, offered(request_branch, "better"), tmp_path / "clone")
     assert status == 0 and "1 of 1 records are better and right" in told
     history = read(path).known.history
     assert len(history) == 1 and history[0].objective == _slower(find(ID))["objective"]
@@ -317,7 +352,7 @@ def test_a_wrong_objective_is_refused(origin: Path, request_branch: Path, tmp_pa
     data = read_like(path)
     data["reference_record"]["objective"] -= 1
     path.write_text(json.dumps(data))
-    status, told = host(origin, offered(request_branch, origin, "wrong"), tmp_path / "clone")
+    status, told = host(origin, offered(request_branch, "wrong"), tmp_path / "clone")
     assert status == 1 and "is claimed, the checker computes" in told
 
 
@@ -329,24 +364,24 @@ def test_a_doctored_certificate_is_refused(origin: Path, request_branch: Path, t
     forged = json.loads(gzip.decompress(kept.read_bytes()))
     forged["claim"] = str(int(forged["claim"]) + 5)
     kept.write_bytes(gzip.compress(json.dumps(forged).encode()))
-    status, told = host(origin, offered(request_branch, origin, "doctored"), tmp_path / "clone")
+    status, told = host(origin, offered(request_branch, "doctored"), tmp_path / "clone")
     assert status == 1 and "certificate: rejected" in told
 
 
-def test_what_is_not_what_submit_writes_is_refused(origin: Path, request_branch: Path, tmp_path: Path) -> None:
+def test_what_is_not_what_submit_writes_is_refused(judged: Judge, request_branch: Path) -> None:
     """A bound without its certificate, and a change of code beside the record."""
     path = better(request_branch)
     data = read_like(path)
     data["reference_record"] |= {"bound": 1.0, "proof": "claimed", "proven": data["reference_record"]["found"]}
     path.write_text(json.dumps(data))
-    status, told = host(origin, offered(request_branch, origin, "bound"), tmp_path / "clone")
+    status, told = judged(offered(request_branch, "bound"))
     assert status == 1 and "is not what `schedgap library submit` writes: 'bound', 'proof'" in told
     (request_branch / ".github" / "library_submission.py").write_text("print('all is well')\n")
-    status, told = host(origin, offered(request_branch, origin, "code"), tmp_path / "again")
+    status, told = judged(offered(request_branch, "code"))
     assert status == 1 and "a submission changes records alone" in told
 
 
-def test_no_other_part_of_a_record_changes(origin: Path, request_branch: Path, tmp_path: Path) -> None:
+def test_no_other_part_of_a_record_changes(judged: Judge, request_branch: Path) -> None:
     """A better schedule beside another instance, a name for the log, a history that forgets, a foreign certificate."""
     path = better(request_branch)
     data = read_like(path)
@@ -354,21 +389,21 @@ def test_no_other_part_of_a_record_changes(origin: Path, request_branch: Path, t
     record = data["reference_record"]
     record |= {"accepted": ["nobody 1.0"], "history": []}
     path.write_text(json.dumps(data))
-    status, told = host(origin, offered(request_branch, origin, "instance"), tmp_path / "clone")
+    status, told = judged(offered(request_branch, "instance"))
     assert status == 1 and "`schedgap library submit` writes: 'horizon', 'accepted', 'history'" in told
     (foreign,) = path.parent.glob("tiny-1-*.cert")
     foreign.write_bytes(b"changed")
-    status, told = host(origin, offered(request_branch, origin, "foreign"), tmp_path / "again")
+    status, told = judged(offered(request_branch, "foreign"))
     assert status == 1 and f"changes records alone, this one: '{foreign.relative_to(request_branch)}'" in told
 
 
-def refused(origin: Path, mine: Path, clone: Path, said: str) -> None:
+def refused(judged: Judge, mine: Path, said: str) -> None:
     """What the request's branch has now is refused with these words."""
-    status, told = host(origin, offered(mine, origin, said), clone)
+    status, told = judged(offered(mine, said))
     assert status in (1, 2) and said in told, told
 
 
-def test_links_are_refused(origin: Path, request_branch: Path, tmp_path: Path) -> None:
+def test_links_are_refused(judged: Judge, request_branch: Path) -> None:
     """A record, and a certificate, whose file is a link with the right bytes as its target."""
     shipped = find(ID).certificate
     assert shipped is not None
@@ -381,15 +416,15 @@ def test_links_are_refused(origin: Path, request_branch: Path, tmp_path: Path) -
     git(request_branch, "commit", "--quiet", "--message", "link")
     head = git(request_branch, "rev-parse", "HEAD")
     git(request_branch, "push", "--quiet", "origin", "HEAD")
-    status, told = host(origin, head, tmp_path / "clone")
+    status, told = judged(head)
     assert status == 1 and f"plain files alone, not links or programs: '{name}'" in told
     target = cert.read_bytes()
     cert.unlink()
     cert.symlink_to("worst-ff.json")
-    refused(origin, request_branch, tmp_path / "again", "plain files alone, not links or programs: ")
+    refused(judged, request_branch, "plain files alone, not links or programs: ")
     cert.unlink()
     cert.write_bytes(target)
-    assert host(origin, offered(request_branch, origin, "good"), tmp_path / "good")[0] == 0
+    assert judged(offered(request_branch, "good"))[0] == 0
 
 
 RECORD = "reference_record"
@@ -410,16 +445,16 @@ RECORD = "reference_record"
     ],
 )
 def test_what_is_free_is_read_too(
-    origin: Path, request_branch: Path, tmp_path: Path, change: Callable[[dict[str, Any]], object], said: str
+    judged: Judge, request_branch: Path, change: Callable[[dict[str, Any]], object], said: str
 ) -> None:
     path = better(request_branch)
     data = read_like(path)
     change(data[RECORD])
     path.write_text(_text(data))
-    refused(origin, request_branch, tmp_path / "clone", said)
+    refused(judged, request_branch, said)
 
 
-def test_the_file_is_compared_byte_for_byte(origin: Path, request_branch: Path, tmp_path: Path) -> None:
+def test_the_file_is_compared_byte_for_byte(judged: Judge, request_branch: Path) -> None:
     """True for 1, a key given twice, spaces; as it was written, with another finder and day, it is taken."""
     path = better(request_branch)
     text = path.read_text()
@@ -432,22 +467,22 @@ def test_the_file_is_compared_byte_for_byte(origin: Path, request_branch: Path, 
         (text.replace('  "id":', '  "id": "rar-ddls/tiny-1",\n  "id":', 1), "given twice in one object"),
         (text.replace(one[0], one[0].replace("1", "true"), 1), "submit` writes: "),
     )
-    for number, (changed, said) in enumerate(cases):
+    for changed, said in cases:
         assert changed != text
         path.write_text(changed)
-        refused(origin, request_branch, tmp_path / f"clone-{number}", said)
+        refused(judged, request_branch, said)
     data = json.loads(text)
     data[RECORD]["found"] |= {"by": "Someone Else", "date": "2026-01-31"}
     path.write_text(_text(data))
-    assert host(origin, offered(request_branch, origin, "good"), tmp_path / "good")[0] == 0
+    assert judged(offered(request_branch, "good"))[0] == 0
 
 
-def test_certificates_beside_a_record_are_those_of_submit(origin: Path, request_branch: Path, tmp_path: Path) -> None:
-    """A stray one, one that is wanted and missing, and one with more bytes than `submit` wrote."""
+def test_certificates_beside_a_record_are_those_of_submit(judged: Judge, request_branch: Path) -> None:
+    """A stray one, one that is wanted and missing, and one under a name that is not its own."""
     path = better(request_branch)
     stray = path.with_name("worst-ff-0123abcd.cert")
     stray.write_bytes(b"anything" * 1000)
-    refused(origin, request_branch, tmp_path / "clone", "worst-ff-0123abcd.cert: `submit` does not write or remove it")
+    refused(judged, request_branch, "worst-ff-0123abcd.cert: `submit` does not write or remove it")
     stray.unlink()
     shipped = find(ID).certificate
     assert shipped is not None
@@ -456,9 +491,49 @@ def test_certificates_beside_a_record_are_those_of_submit(origin: Path, request_
     (cert,) = path.parent.glob("worst-ff-*.cert")
     content = cert.read_bytes()
     cert.write_bytes(gzip.compress(gzip.decompress(content), 1))
-    refused(origin, request_branch, tmp_path / "other", f"{cert.name}: is not what `submit` writes")
+    refused(judged, request_branch, f"{cert.name}: is not what `submit` writes")
     cert.write_bytes(content)
-    assert host(origin, offered(request_branch, origin, "good"), tmp_path / "good")[0] == 0
+    assert judged(offered(request_branch, "good"))[0] == 0
+
+
+def deflated(text: bytes, level: int) -> bytes:
+    """A file of gzip as another zlib might write it."""
+    packer = zlib.compressobj(level, zlib.DEFLATED, 31)
+    return packer.compress(text) + packer.flush()
+
+
+@pytest.mark.parametrize(
+    ("change", "taken"),
+    [
+        (lambda text: deflated(text, 8), True),
+        (lambda text: deflated(text, 8) + b"more", False),
+        (lambda text: deflated(text, 8) + gzip.compress(b"", mtime=0), False),
+        (lambda text: deflated(text, 8)[:-1], False),
+        (lambda text: deflated(text, 0), False),  # much longer: as good a place to hide in as any
+        (lambda text: gzip.compress(text, 8, mtime=1), False),
+        (lambda text: deflated(text, 8)[:9] + b"\x07" + deflated(text, 8)[10:], False),
+        (
+            lambda text: deflated(text, 8)[:3] + b"\x08" + deflated(text, 8)[4:10] + b"name\0" + deflated(text, 8)[10:],
+            False,
+        ),
+        (lambda text: deflated(text + b" ", 8), False),
+    ],
+)
+def test_a_certificate_that_another_zlib_compressed_is_taken_and_nothing_beside_it(
+    judged: Judge, request_branch: Path, change: Callable[[bytes], bytes], taken: bool
+) -> None:
+    shipped = find(ID).certificate
+    assert shipped is not None
+    path = better(request_branch, shipped.read_bytes())
+    (cert,) = path.parent.glob("worst-ff-*.cert")
+    theirs = change(gzip.decompress(cert.read_bytes()))
+    name = f"worst-ff-{hashlib.sha256(theirs).hexdigest()[:8]}.cert"
+    assert name != cert.name
+    path.write_text(path.read_text().replace(cert.name, name))
+    cert.unlink()
+    cert.with_name(name).write_bytes(theirs)
+    status, told = judged(offered(request_branch, "packed"))
+    assert (status == 0) == taken, told
 
 
 def attacked(mine: Path, marker: Path) -> None:
@@ -483,7 +558,7 @@ def test_only_the_main_branchs_code_runs(origin: Path, request_branch: Path, tmp
     better(request_branch)
     marker = tmp_path / "marker"
     attacked(request_branch, marker)
-    head = offered(request_branch, origin, "attack")
+    head = offered(request_branch, "attack")
     status, told = host(origin, head, tmp_path / "clone")
     assert not marker.exists() and status == 1 and "a submission changes records alone" in told
     assert git(tmp_path / "clone", "rev-parse", "HEAD") == git(origin, "rev-parse", "main")
@@ -501,7 +576,7 @@ def test_on_the_event_of_a_merge_commit_the_attack_would_succeed(origin: Path, t
     git(mine, "checkout", "--quiet", "-b", "attack")
     marker = tmp_path / "marker"
     attacked(mine, marker)
-    status, _ = host(other, offered(mine, other, "attack"), tmp_path / "clone")
+    status, _ = host(other, offered(mine, "attack"), tmp_path / "clone")
     assert status == 0 and marker.read_text() == "workflow\n"
 
 
