@@ -64,7 +64,7 @@ class _Allocated:
                 mine[resource] = mine.get(resource, 0) + amount
 
     def __call__(self, cluster: Cluster, group: Group, n: int) -> float:
-        asked = {**group.request, "gpu": group.gpu}
+        asked = {**group.request, "gpu": group.gpu, "pods": 0}  # the number of pods on a node has no score
         taken = []
         for resource, amount in asked.items():
             total = self.total[n].get(resource, 0)

@@ -336,6 +336,15 @@ def test_parts_are_not_added_over_devices() -> None:
     assert weight_of("staged", {**data, "gangs": [gang]}) == 1
 
 
+def test_kube_scheduler_gives_no_score_for_the_number_of_pods() -> None:
+    """1 of 10 pods is a larger share than 1 of 110, and 1 of 32 processors one larger than 1 of 40."""
+    pods = [{"count": 1, "gpu": 0, "request": {"cpu": 1, "pods": 1}}]
+    nodes = [{"id": "a", "free": {"cpu": 40, "pods": 10}}, {"id": "b", "free": {"cpu": 32, "pods": 110}}]
+    data = {"problem": "gang-placement", "nodes": nodes, "gangs": [{"id": "g", "weight": 1, "pods": pods}]}
+    result = schedgap.solve(data, method="kube-most-allocated")
+    assert result.solution is not None and result.solution["placement"]["g"][0]["node"] == "b"
+
+
 def test_per_node_counts_groups_that_are_within_it_each() -> None:
     """One pod and three: four on the first node are one too many."""
     gang = {"id": "g", "per_node": 3, "pods": [{"count": 1, "gpu": 1000}, {"count": 3, "gpu": 1000}]}
