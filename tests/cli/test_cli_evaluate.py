@@ -16,6 +16,7 @@ from typing import Any
 
 import pytest
 from support import foreign
+from support.browser import BROWSER, looked_at
 from support.command import Command
 from support.kernel import kernel_helps
 from support.work import wait_until
@@ -263,6 +264,8 @@ def test_the_card_of_a_scheduler(command: Command, folder: Path, small: None) ->
     assert claim["held"] + claim["refuted"] == 4
     assert data["worst"]["ratio"] >= 1 and Path(data["worst"]["file"]).is_file()
     page = (folder / "card" / "card.html").read_text()
+    if BROWSER is not None:
+        looked_at({folder / "card" / "card.html": 1}, folder / "profile")
     assert "score" in page and "Against the shipped methods" in page
     assert page.count(" to the optimum</title>") == 3  # a dot an instance
     for family in data["families"]:

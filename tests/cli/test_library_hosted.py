@@ -21,6 +21,7 @@ from typing import Any
 import jsonschema
 import pytest
 import yaml
+from support.browser import BROWSER, looked_at
 from support.command import Command
 
 from schedgap.benchmarks.hosting.site import EVERYTHING, SCHEMA, Site, content_hash, everything, schema
@@ -98,6 +99,13 @@ def test_an_instances_page_has_its_record_and_its_files(site: Path) -> None:
     found = read_like(site / EVERYTHING)
     jsonschema.validate(found, read_like(site / SCHEMA))
     assert found["hash"] == content_hash(found) and {one["id"] for one in found["records"]} == set(FEW)
+
+
+@pytest.mark.skipif(BROWSER is None, reason="no Chromium: the pages are not opened in a browser")
+def test_pages_on_a_phone_light_and_dark(site: Path, tmp_path: Path) -> None:
+    pages = {page: page.parent.parent.name == "instances" for page in site.rglob("*.html")}
+    looked_at({page: int(drawn) for page, drawn in pages.items()}, tmp_path / "profile")
+    assert not [page for page in pages if "{&#39;" in page.read_text(encoding="utf-8")]  # no text for programs
 
 
 def read_like(path: Path) -> dict[str, Any]:

@@ -98,3 +98,26 @@ def opened(address: str, profile: Path, *, width: int = 420, dark: bool = False)
         finally:
             alarm.cancel()
             browser.kill()
+
+
+LOOK = """({wide: document.documentElement.scrollWidth,
+  paper: getComputedStyle(document.body).backgroundColor, ink: getComputedStyle(document.body).color,
+  pictures: document.querySelectorAll("figure svg, figure img").length,
+  failed: [...document.images].filter((one) => !one.complete || !one.naturalWidth).length,
+  elsewhere: performance.getEntriesByType("resource").map((one) => one.name)
+    .filter((name) => !/^(file|data):/.test(name))})"""
+
+
+def looked_at(pages: dict[Path, int], profile: Path, width: int = 420) -> None:
+    """Each page on a phone, light and dark, with so many pictures: no errors, no sideways scroll, no network."""
+    with opened("about:blank", profile) as tab:
+        for page, pictures in pages.items():
+            seen = []
+            for dark in (False, True):
+                tab.open(page.absolute().as_uri(), width, dark)
+                seen.append(tab.run(LOOK))
+                assert not tab.errors, (page, tab.errors)
+                assert seen[-1]["wide"] <= width and not seen[-1]["elsewhere"] and not seen[-1]["failed"], (page, seen)
+                assert seen[-1]["pictures"] == pictures, (page, seen)
+            light, dark_one = seen
+            assert light["paper"] != dark_one["paper"] and light["ink"] != dark_one["ink"], (page, seen)
