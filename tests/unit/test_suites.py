@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import json
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,7 @@ from schedgap.benchmarks.instances import find_preset, make_instance, workload_o
 from schedgap.benchmarks.studies.speed.__main__ import MEASUREMENTS
 from schedgap.benchmarks.studies.speed.__main__ import main as main_of_speed
 from schedgap.benchmarks.studies.speed.charts import round_time_figure, trap_figure
+from schedgap.benchmarks.studies.speed.field import solved, table
 from schedgap.benchmarks.suites.plan import SUITES, plan, suites_of
 from schedgap.benchmarks.suites.runner import execute
 from schedgap.benchmarks.sweep.warm import warm_once
@@ -66,6 +68,17 @@ def test_measurements_are_run_by_name(capsys: pytest.CaptureFixture[str], tmp_pa
     assert main_of_speed(["contention-trap", "--out", str(tmp_path)]) == 0
     assert "AdaDUAL's ratio" in capsys.readouterr().out
     assert {path.name for path in tmp_path.iterdir()} == {"contention-trap.json", "contention-trap.svg"}
+
+
+def test_what_a_log_costs_has_exponents(tmp_path: Path) -> None:
+    """From what ``solve`` prints: rows without its seconds count as runs that did not end."""
+    path = tmp_path / "instance.json"
+    path.write_text(json.dumps(make_instance(all_problems()["hadar"], "tiny", 1, {}).to_dict()))
+    row = {"problem": "hadar", "method": "srpt", **solved(path, "srpt", 60.0)}
+    rows = [{**row, "jobs": 10, "scale": 1, "cpu_seconds": 1.0}]
+    for jobs, scale, seconds in ((100, 1, 2.0), (200, 1, 3.0), (400, 1, 5.0), (100, 4, 3.0), (100, 16, 5.0)):
+        rows.append({**row, "jobs": jobs, "scale": scale, "cpu_seconds": seconds})
+    assert table(rows, [100, 200, 400]).endswith("| 1.00 | 0.50 |")
 
 
 @pytest.mark.parametrize(

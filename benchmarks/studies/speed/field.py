@@ -49,7 +49,7 @@ def solved(path: Path, method: str, limit: float) -> Row:
         "status": answer.get("status", f"exit {process.returncode}"),
         "objective": answer.get("objective"),
         "cpu_seconds": round(usage.ru_utime + usage.ru_stime, 2),
-        "seconds": answer.get("solve_seconds"),
+        "seconds": answer.get("seconds"),
         "mb": round(usage.ru_maxrss / 1024),
     }
 
