@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
+from operator import add
 from typing import Any
 
 from schedgap.formulations.common.errors import InputError
-from schedgap.formulations.common.instance import Json
+from schedgap.formulations.common.instance import LARGEST_COUNT, Json
 
 GANG_NAMES = (
     "kueue.x-k8s.io/pod-group-name",
@@ -32,6 +33,10 @@ SLICES = "kueue.x-k8s.io/podset-slice-required-topology"
 UNREAD = ("topologySpreadConstraints", "resourceClaims", "schedulingGates", "resources")
 MODEL = "nvidia.com/gpu.product"
 HOST = "kubernetes.io/hostname"
+VENDORS = frozenset({"nvidia.com/gpu", "amd.com/gpu"})
+"""Whole devices; where none of them is there, all that ends in ``/gpu``."""
+WIDTHS = ("region", "zone", "block", "rack")
+"""Last words of the usual labels of levels, widest first."""
 FACTORS = {"": Fraction(1), "m": Fraction(1, 1000), "u": Fraction(1, 10**6), "n": Fraction(1, 10**9)}
 FACTORS |= {letter: Fraction(1000) ** (n + 1) for n, letter in enumerate(("k", "M", "G", "T", "P", "E"))}
 FACTORS |= {f"{letter}i": Fraction(1024) ** (n + 1) for n, letter in enumerate("KMGTPE")}
@@ -82,15 +87,49 @@ def quantity(text: object, place: str) -> Fraction:
     return value
 
 
-def _units(name: str) -> Fraction:
-    """What one whole unit of a resource is worth: a thousandth of a processor, a MiB of memory, one of all else."""
-    if name == "cpu":
-        return Fraction(1, 1000)
-    return Fraction(2**20) if name in ("memory", "ephemeral-storage") or name.startswith("hugepages-") else Fraction(1)
+Amounts = Mapping[str, Fraction]
+"""Of resources, as Kubernetes counts them."""
 
 
-def is_gpu(name: str) -> bool:
-    return name.endswith("/gpu")
+def _joined(how: Callable[[Fraction, Fraction], Fraction], one: Amounts, other: Amounts) -> dict[str, Fraction]:
+    """Amounts of two, by resource."""
+    none = Fraction(0)
+    return {name: how(one.get(name, none), other.get(name, none)) for name in {**one, **other}}
+
+
+class Counting:
+    """How a listing's amounts become whole units: what is a device, and what one unit is worth.
+
+    A unit is a thousandth of a processor, a MiB of memory, one of all else, and larger by powers of
+    1024 where a node or a pod would have more of them than an instance may.
+    """
+
+    def __init__(self, listed: Sequence[Amounts]) -> None:
+        largest: dict[str, Fraction] = {}
+        for amounts in listed:
+            for name, amount in amounts.items():
+                largest[name] = max(largest.get(name, amount), amount)
+        gpus = {name for name, amount in largest.items() if amount and name.endswith("/gpu")}
+        self.devices = gpus & VENDORS or gpus
+        self.units = {name: _unit(name, amount) for name, amount in largest.items()}
+
+    def whole(self, amounts: Amounts, rounded: Callable[[Fraction], int]) -> tuple[int, dict[str, int]]:
+        """(devices, other resources); the devices of several vendors are counted among these by vendor, too."""
+        found = {name: rounded(amount / self.units[name]) for name, amount in amounts.items()}
+        devices = sum(amount for name, amount in found.items() if name in self.devices)
+        several = len(self.devices) > 1
+        return devices, {name: amount for name, amount in found.items() if several or name not in self.devices}
+
+
+def _unit(name: str, most: Fraction) -> Fraction:
+    """What one whole unit of a resource is worth, of which a node or a pod has so much at most."""
+    if name.endswith("/gpu"):
+        return Fraction(1)
+    memory = name in ("memory", "ephemeral-storage") or name.startswith("hugepages-")
+    unit = Fraction(1, 1000) if name == "cpu" else Fraction(2**20 if memory else 1)
+    while most > LARGEST_COUNT * unit:
+        unit *= 1024
+    return unit
 
 
 class Kubernetes:
@@ -153,22 +192,23 @@ class Kubernetes:
 
     # -- amounts -------------------------------------------------------------------------------------------------
 
-    def request(self, place: str, pod: Mapping[str, Json]) -> dict[str, int]:
-        """What a pod asks for, in whole units: the sum of its containers, or its largest init container."""
+    def request(self, place: str, pod: Mapping[str, Json]) -> Amounts:
+        """What a pod asks for: all that runs at a time, with sidecars from their turn among the init containers."""
         spec = pod.get("spec") or {}
-        total: dict[str, Fraction] = defaultdict(Fraction)
+        total: Amounts = {"pods": Fraction(1)}
+        sidecars: Amounts = {}
+        peak: Amounts = {}
         for at, container in enumerate(spec.get("containers") or []):
-            for name, amount in self._requests(container, f"{place}.spec.containers[{at}]").items():
-                total[name] += amount
+            total = _joined(add, total, self._requests(container, f"{place}.spec.containers[{at}]"))
         for at, container in enumerate(spec.get("initContainers") or []):
             asked = self._requests(container, f"{place}.spec.initContainers[{at}]")
-            always = container.get("restartPolicy") == "Always"
-            for name, amount in asked.items():
-                total[name] = total[name] + amount if always else max(total[name], amount)
-        for name, text in (spec.get("overhead") or {}).items():
-            total[name] += quantity(text, f"{place}.spec.overhead.{name}")
-        units = {name: int(-(-amount // _units(name))) for name, amount in total.items()}
-        return {"pods": 1} | {name: amount for name, amount in units.items() if amount}
+            if container.get("restartPolicy") == "Always":
+                total, sidecars = (_joined(add, before, asked) for before in (total, sidecars))
+            else:
+                peak = _joined(max, peak, _joined(add, sidecars, asked))
+        overhead = spec.get("overhead") or {}
+        more = {name: quantity(text, f"{place}.spec.overhead.{name}") for name, text in overhead.items()}
+        return {name: amount for name, amount in _joined(add, _joined(max, total, peak), more).items() if amount}
 
     def _requests(self, container: Mapping[str, Json], place: str) -> dict[str, Fraction]:
         """Requests of a container; a limit counts where there is no request, as Kubernetes has it."""
@@ -176,18 +216,15 @@ class Kubernetes:
         both = {**(resources.get("limits") or {}), **(resources.get("requests") or {})}
         return {name: quantity(text, f"{place}.resources.requests.{name}") for name, text in both.items()}
 
-    def room(self, place: str, node: Mapping[str, Json]) -> dict[str, int]:
-        """What a node has for pods, in whole units."""
+    def room(self, place: str, node: Mapping[str, Json]) -> Amounts:
+        """What a node has for pods."""
         status = node.get("status") or {}
         given = status.get("allocatable") or status.get("capacity")
         if not isinstance(given, Mapping):
             raise InputError(f"{place}.status.allocatable: is missing")
-        room = {
-            name: int(quantity(text, f"{place}.status.allocatable.{name}") // _units(name))
-            for name, text in given.items()
-        }
+        room = {name: quantity(text, f"{place}.status.allocatable.{name}") for name, text in given.items()}
         self.unread["nodes that do not say how many pods they take"] += "pods" not in room
-        return {"pods": len(self.pods)} | room
+        return {"pods": Fraction(len(self.pods))} | room
 
     # -- which nodes take a pod ----------------------------------------------------------------------------------
 
@@ -222,13 +259,8 @@ class Kubernetes:
             "requiredDuringSchedulingIgnoredDuringExecution"
         ) or {}
         terms = affinity.get("nodeSelectorTerms") or []
-        if terms and not any(
-            all(_expressed(labels, one) for one in term.get("matchExpressions") or [])
-            and all(
-                _expressed({"metadata.name": node["metadata"]["name"]}, one) for one in term.get("matchFields") or []
-            )
-            for term in terms
-        ):
+        fields = {"metadata.name": node["metadata"]["name"]}
+        if terms and not any(_matched(term, labels, fields) for term in terms):
             return False
         taints = [*((node.get("spec") or {}).get("taints") or [])]
         if (node.get("spec") or {}).get("unschedulable"):
@@ -250,16 +282,39 @@ class Kubernetes:
         for _, topology in self.topologies[:1]:
             found = [str(level.get("nodeLabel")) for level in (topology.get("spec") or {}).get("levels") or []]
         if not found:
-            named = {self.note(pod, note) for _, pod in self.pods for note in TOPOLOGY.values()} - {None}
-            values = {
-                str(name): {(node["metadata"].get("labels") or {}).get(name) for _, node in self.nodes}
-                for name in named
-            }
-            found = sorted(values, key=lambda name: (len(values[name]), name))
+            named = {self.note(pod, note) for _, pod in self.pods for note in TOPOLOGY.values()} - {None, HOST}
+            found = self._ordered(sorted(map(str, named)))
         if len(set(found)) < len(found):
             raise InputError(f"{self.topologies[0][0]}.spec.levels: a label is there twice")
         self.unread["topologies beside the first"] += max(0, len(self.topologies) - 1)
         return [name for name in found if name != HOST]
+
+    def _ordered(self, names: Sequence[str]) -> list[str]:
+        """Levels that no Topology orders, widest first."""
+        inside = {name: sum(self._wider(other, name) for other in names if other != name) for name in names}
+        if len(set(inside.values())) < len(names):  # each of three is wider than the next one
+            raise self._no_order(names)
+        return sorted(names, key=lambda name: inside[name])
+
+    def _wider(self, level: str, other: str) -> bool:
+        """Whether a level is wider than another: each of the other lies in one of it; as the usual names say."""
+        labels = [node["metadata"].get("labels") or {} for _, node in self.nodes]
+        pairs = {(one[level], one[other]) for one in labels if one.get(level) and one.get(other)}
+        inward, outward = (len({pair[part] for pair in pairs}) == len(pairs) for part in (1, 0))
+        words = [re.split(r"\W|_", name)[-1] for name in (level, other)]
+        ranks = [WIDTHS.index(word) for word in words if word in WIDTHS]
+        answers = {ranks[0] < ranks[1]} if len(set(ranks)) == 2 else set()
+        answers |= {inward} if inward != outward else set()
+        if inward and outward:  # the same domains
+            answers = answers or {level < other}
+        if len(answers) != 1:
+            raise self._no_order((level, other))
+        return answers.pop()
+
+    def _no_order(self, names: Sequence[str]) -> InputError:
+        shown = ", ".join(repr(name[:60]) for name in names)
+        how = "list their Topology, too: kubectl get nodes,pods,topologies -A -o json"
+        return InputError(f"{self.source}: which of the levels {shown} is wider cannot be told; {how}")
 
 
 def _formed(value: Any, form: Any, place: str) -> None:
@@ -276,6 +331,13 @@ def _formed(value: Any, form: Any, place: str) -> None:
             for name in value if key is str else (key,):
                 if value.get(name) is not None:
                     _formed(value[name], part, f"{place}.{name}")
+
+
+def _matched(term: Mapping[str, Json], labels: Mapping[str, str], fields: Mapping[str, str]) -> bool:
+    """Whether a node meets all of one term of a node affinity; an empty term matches no node."""
+    parts = ((labels, term.get("matchExpressions") or []), (fields, term.get("matchFields") or []))
+    met = [_expressed(there, one) for there, expressions in parts for one in expressions]
+    return bool(met) and all(met)
 
 
 def _expressed(labels: Mapping[str, str], one: Mapping[str, Json]) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -10,10 +11,10 @@ from typing import Any
 
 from schedgap.benchmarks.importers.rows import shortened
 from schedgap.benchmarks.snapshots.draft import SHORTENED, Draft
-from schedgap.benchmarks.snapshots.kubernetes import END, HOST, MODEL, MOVE, TOPOLOGY, Kubernetes, is_gpu
+from schedgap.benchmarks.snapshots.kubernetes import END, HOST, MODEL, MOVE, TOPOLOGY, Counting, Kubernetes
 from schedgap.benchmarks.snapshots.listings import LISTINGS, told
 from schedgap.formulations.common.errors import InputError
-from schedgap.formulations.common.instance import Json, Solution, read_json
+from schedgap.formulations.common.instance import LARGEST_COUNT, Json, Solution, read_json
 from schedgap.formulations.gang_placement.check import check
 from schedgap.formulations.gang_placement.instance import NODE, WHOLE, GangPlacementInstance, GangPlacementSolution
 
@@ -137,6 +138,10 @@ def _items(data: Json, source: str) -> list[Json]:
     return found
 
 
+NOWHERE = "(none)"
+"""The domain of nodes without a label of the level; no label has this value."""
+
+
 class _Cluster:
     """The listing of a Kubernetes cluster on its way to an instance."""
 
@@ -145,13 +150,19 @@ class _Cluster:
         self.levels = read.levels()
         self.draft = Draft(read.source, self.levels, unread=read.unread)
         self.seats: dict[str, set[int]] = defaultdict(set)  # nodes on which pods of a gang run
-        for n, (place, node) in enumerate(read.nodes):
-            labels, room = node["metadata"].get("labels") or {}, read.room(place, node)
-            devices = sum(amount for name, amount in room.items() if is_gpu(name))
-            free = {name: amount for name, amount in room.items() if not is_gpu(name)}
-            domain = [str(labels.get(level) or f"without-{n}") for level in self.levels]
+        rooms = [read.room(place, node) for place, node in read.nodes]
+        asked = [read.request(place, pod) for place, pod in read.pods]
+        counting = Counting([*rooms, *asked])
+        self.asked = {id(pod): counting.whole(one, math.ceil) for (_, pod), one in zip(read.pods, asked, strict=True)}
+        self.lacking: list[set[str]] = []  # by node, levels of which it has no label
+        for (place, node), room in zip(read.nodes, rooms, strict=True):
+            labels = node["metadata"].get("labels") or {}
+            devices, free = counting.whole(room, math.floor)
+            domain = [str(labels.get(level) or NOWHERE) for level in self.levels]
             place += ".status.allocatable"
             self.draft.node(node["metadata"]["name"], devices, labels.get(MODEL), free, place, domain)
+            self.lacking.append({level for level in self.levels if not labels.get(level)})
+        read.unread["nodes without the label of a level"] += sum(map(bool, self.lacking))
 
     def snapshot(self) -> Snapshot:
         """Everything in order: what runs takes its room first, then the decision, then what waits.
@@ -159,23 +170,24 @@ class _Cluster:
         Of a gang the pods that run, or have a node that is not listed, are not decided about any more.
         The others wait, and so many fewer of them make sense.
         """
-        waiting: dict[str, list[tuple[str, Mapping[str, Any]]]] = defaultdict(list)
-        for place, pod in self.read.pods:
+        waiting: dict[str, list[Mapping[str, Any]]] = defaultdict(list)
+        for _, pod in self.read.pods:
             key = self._gang_of(pod)
             node = (pod.get("spec") or {}).get("nodeName")
             there = self.draft.index.get(str(node))
             pending = (pod.get("status") or {}).get("phase") == "Pending"
             if node is None or (pending and there is not None):
-                waiting[key].append((place, pod))
+                waiting[key].append(pod)
                 continue
             self.draft.seated[key] += 1
             if there is None:
                 self.read.unread["pods on nodes that are not listed"] += 1
             else:
                 self.seats[key].add(there)
-                self._run(place, pod, there)
+                self._run(pod, there)
         for key, pods in waiting.items():
             self._gang(key, pods)
+        self._rank()
         seated = {shortened(key, self.draft.cut): count for key, count in self.draft.seated.items() if key in waiting}
         return Snapshot(*self.draft.finished(), "kubernetes", seated)
 
@@ -187,38 +199,48 @@ class _Cluster:
                 return f"{space}/{found}"
         return f"{space}/{pod['metadata']['name']} alone"
 
-    def _split(self, place: str, pod: Mapping[str, Any]) -> tuple[int, dict[str, int]]:
-        """(whole devices, other resources) of a pod."""
-        asked = self.read.request(place, pod)
-        devices = sum(amount for name, amount in asked.items() if is_gpu(name))
-        return devices, {name: amount for name, amount in asked.items() if not is_gpu(name)}
+    def _rank(self) -> None:
+        """Priorities by rank, where one is beyond what an instance may have, as those of the system are."""
+        order = sorted({gang["priority"] for gang in self.draft.gangs})
+        if any(abs(priority) > LARGEST_COUNT for priority in order):
+            for gang in self.draft.gangs:
+                gang["priority"] = order.index(gang["priority"])
 
-    def _run(self, place: str, pod: Mapping[str, Any], n: int) -> None:
-        devices, request = self._split(place, pod)
+    def _run(self, pod: Mapping[str, Any], n: int) -> None:
+        """A pod that runs, which gives back at its end no more than the node had for it."""
+        devices, request = self.asked[id(pod)]
+        left = dict(self.draft.nodes[n]["free"])
         name = f"{pod['metadata'].get('namespace')}/{pod['metadata']['name']}"
         runs = self.draft.run(name, n, devices, request)
+        runs["request"] = {name: min(amount, left.get(name, 0)) for name, amount in request.items()}
         runs["selector"] = self.draft.selector(self.read.allowed(pod))
         owners = pod["metadata"].get("ownerReferences") or []
         owned = any(owner.get("controller") for owner in owners)
         if owned and devices and "DaemonSet" not in {owner.get("kind") for owner in owners}:
             runs |= {"movable": True, "price": END, "move_price": MOVE}
 
+    def _needed(self, pod: Mapping[str, Any]) -> set[str]:
+        """Levels of which a node that takes the pod has a label."""
+        asked = {str(self.read.note(pod, note)) for note in TOPOLOGY.values()} & {*self.levels, HOST}
+        return set(self.levels) if asked and self.read.topologies else asked
+
     def _inside(self, key: str, pod: Mapping[str, Any]) -> set[int]:
-        """Nodes of its required level's domain in which it runs in part already, else all."""
+        """Nodes with the labels of its levels, and of the domain of the required one in which it runs in part."""
         paths = [(*node["domain"], node["id"]) for node in self.draft.nodes]
-        level = self.read.note(pod, TOPOLOGY["required"])
         names = [*self.levels, HOST]
+        needed = self._needed(pod)
+        level = self.read.note(pod, TOPOLOGY["required"])
         depth = names.index(level) + 1 if level in names and self.seats[key] else 0
         taken = {paths[n][:depth] for n in self.seats[key]} or {()}
-        return {n for n, path in enumerate(paths) if path[:depth] in taken}
+        return {n for n, path in enumerate(paths) if path[:depth] in taken and not needed & self.lacking[n]}
 
-    def _gang(self, key: str, pods: list[tuple[str, Mapping[str, Any]]]) -> None:
+    def _gang(self, key: str, pods: list[Mapping[str, Any]]) -> None:
         """A gang, equal pods as one group; its bound pods are the decision."""
         groups: dict[Any, dict[str, Any]] = {}
         seats: list[tuple[int, int]] = []
-        inside = self._inside(key, pods[0][1])
-        for place, pod in pods:
-            devices, request = self._split(place, pod)
+        inside = self._inside(key, pods[0])
+        for pod in pods:
+            devices, request = self.asked[id(pod)]
             selector = self.draft.selector([n for n in self.read.allowed(pod) if n in inside])
             kind = (devices, *sorted(request.items()), *sorted(selector.get("labels", {})))
             group = groups.setdefault(
@@ -228,7 +250,7 @@ class _Cluster:
             node = (pod.get("spec") or {}).get("nodeName")
             if node is not None:
                 seats.append((list(groups).index(kind), self.draft.index[node]))
-        first = pods[0][1]
+        first = pods[0]
         more: dict[str, Any] = {"priority": int((first.get("spec") or {}).get("priority") or 0)}
         group_key = key.removesuffix(" alone")
         if group_key in self.read.groups:

@@ -16,7 +16,7 @@ from support.kubectl import Data, cluster, node, pod, running
 
 import schedgap
 from schedgap.benchmarks.snapshots.judge import _Judge
-from schedgap.benchmarks.snapshots.kubernetes import Kubernetes, quantity
+from schedgap.benchmarks.snapshots.kubernetes import TOPOLOGY, Kubernetes, quantity
 from schedgap.benchmarks.snapshots.reading import read_snapshot
 from schedgap.catalogue.run import run_method
 from schedgap.cli.main import main
@@ -501,6 +501,178 @@ def test_what_is_not_understood_is_counted(tmp_path: Path) -> None:
         "pods that have ended": 1,
         "pods with topologySpreadConstraints": 1,
     }
+
+
+def _labelled(*levels: tuple[str, ...], names: tuple[str, ...]) -> list[Data]:
+    """A node of 8 GPUs for each tuple of values of labels; an empty value is no label."""
+    made = [node(f"node{n}", 8, "r") for n in range(len(levels))]
+    for one, values in zip(made, levels, strict=True):
+        one["metadata"]["labels"] = {name: value for name, value in zip(names, values, strict=True) if value}
+    return made
+
+
+def _asking(*names: str) -> list[Data]:
+    return [pod(f"p{n}", 1, annotations={TOPOLOGY["required"]: name}) for n, name in enumerate(names)]
+
+
+REPEATED = [(f"z{z}", f"r{r}") for z in range(3) for r in range(2)]
+NESTED = [("a", "x0"), ("a", "x1"), ("b", "x2")]
+
+
+@pytest.mark.parametrize(
+    ("names", "values", "expected"),
+    [
+        (("zone", "rack"), REPEATED, ["zone", "rack"]),
+        (("topology.kubernetes.io/zone", "cloud.provider.com/topology-rack"), REPEATED, None),
+        (("outer", "inner"), NESTED, ["outer", "inner"]),
+        (("z-outer", "a-inner"), NESTED, ["z-outer", "a-inner"]),
+        (("hall", "row", "rack"), [("h", "a", "r0"), ("h", "a", "r1"), ("h", "b", "r2"), ("i", "c", "r3")], None),
+        (("b", "a"), [("1", "2"), ("3", "4")], ["a", "b"]),
+    ],
+)
+def test_levels_are_ordered_by_what_lies_in_what(
+    names: tuple[str, ...], values: list[tuple[str, ...]], expected: list[str] | None
+) -> None:
+    """By the number of names alone, two names of racks that three zones share made racks wider than zones."""
+    read = Kubernetes([*_labelled(*values, names=names), *_asking(*reversed(names))], "x")
+    assert read.levels() == (expected or list(names))
+
+
+@pytest.mark.parametrize(
+    ("names", "values"),
+    [(("cell", "row"), REPEATED), (("rack", "zone"), NESTED), (("a-block", "b-block"), REPEATED)],
+)
+def test_levels_whose_order_cannot_be_told_are_refused(
+    names: tuple[str, ...], values: list[tuple[str, ...]], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    data = {"items": [*_labelled(*values, names=names), *_asking(*names)]}
+    assert main(["judge", str(written(tmp_path, data))]) == 2
+    told = capsys.readouterr().err.strip()
+    assert "\n" not in told and all(name in told for name in names) and "Topology" in told
+
+
+def test_a_gang_of_one_zone_of_repeated_racks_fits(tmp_path: Path) -> None:
+    """That no moves admit it was certified."""
+    notes = {TOPOLOGY["required"]: "zone"}
+    gang = [pod(f"t{n}", 8, "train", annotations=notes) for n in range(2)]
+    data = {"items": [*_labelled(*REPEATED, names=("zone", "rack")), *gang, *_asking("rack")]}
+    assert [lost.fits for lost in schedgap.judge(written(tmp_path, data), names=True).lost] == [True, True]
+
+
+@pytest.mark.parametrize("kind", ["required", "preferred"])
+@pytest.mark.parametrize(("topology", "fits"), [((), [True, False]), (("zone", "rack"), [False, False])])
+def test_a_node_without_the_label_takes_no_pod_that_asks_for_the_level(
+    kind: str, topology: tuple[str, ...], fits: list[bool], tmp_path: Path
+) -> None:
+    """As Kueue: of the levels of a Topology a node needs all labels, else those that are asked for."""
+    nodes = _labelled(("", "r0"), ("z", ""), names=("zone", "rack"))
+    nodes[0]["status"]["allocatable"]["nvidia.com/gpu"] = "4"
+    items = [*nodes, *(pod(f"p{n}", 4 * n + 4, annotations={TOPOLOGY[kind]: "rack"}) for n in range(2)), pod("q", 1)]
+    if topology:
+        spec = {"levels": [{"nodeLabel": name} for name in topology]}
+        items.append({"kind": "Topology", "metadata": {"name": "t"}, "spec": spec})
+    read = read_snapshot(written(tmp_path, {"items": items}), names=True)
+    seats = [
+        len([one for one in read.instance.nodes if gang.pods[0].selector.takes(one)]) for gang in read.instance.gangs
+    ]
+    assert seats == [int(fits[0])] * 2 + [2]
+    assert read.unread == {"nodes without the label of a level": 2 if topology else 1}
+    solution = schedgap.solve(read.instance).solution
+    assert solution is not None
+    assert [gang.id in solution["placement"] for gang in read.instance.gangs] == [*fits, True]
+
+
+@pytest.mark.parametrize(("first", "cpu"), [("init", 64), ("sidecar", 65)])
+def test_an_init_container_counts_with_the_sidecars_before_it(first: str, cpu: int) -> None:
+    init = {"resources": {"requests": {"cpu": "64"}}}
+    sidecar = {"restartPolicy": "Always", "resources": {"requests": {"cpu": "1"}}}
+    both = [init, sidecar] if first == "init" else [sidecar, init]
+    one = pod("p", 1, initContainers=both, overhead={"cpu": "2"})
+    assert Kubernetes([node("node0", 1, "r"), one], "x").request("x", one)["cpu"] == cpu + 2
+    one["spec"]["containers"][0]["resources"]["requests"]["cpu"] = "80"
+    assert Kubernetes([node("node0", 1, "r"), one], "x").request("x", one)["cpu"] == 83
+
+
+@pytest.mark.parametrize(("terms", "nodes"), [([{}], 0), ([{}, {"matchExpressions": []}], 0), ([{}, "good"], 1)])
+def test_an_empty_term_of_affinity_matches_no_node(terms: list[Any], nodes: int) -> None:
+    good = {"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["node0"]}]}
+    terms = [good if term == "good" else term for term in terms]
+    affinity = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": terms}}}
+    read = Kubernetes([node("node0", 1, "r"), node("node1", 1, "r")], "x")
+    assert len(read.allowed(pod("p", 1, affinity=affinity))) == nodes
+
+
+def test_priorities_beyond_an_instances_are_ranks(tmp_path: Path) -> None:
+    """Those of the system are 2,000,000,000 and 2,000,001,000: one pending pod with it, and the cluster was refused."""
+    given = (2_000_001_000, 5, 0, 5, -(2**31))
+    items = [node("node0", 8, "r"), *(pod(f"p{n}", 1, priority=value) for n, value in enumerate(given))]
+    read = read_snapshot(written(tmp_path, {"items": items}))
+    assert [gang.priority for gang in read.instance.gangs] == [3, 2, 1, 2, 0]
+    items = items[:1] + items[2:5]
+    assert [gang.priority for gang in read_snapshot(written(tmp_path, {"items": items})).instance.gangs] == [5, 0, 5]
+
+
+def test_large_amounts_are_counted_in_larger_units(tmp_path: Path) -> None:
+    one, other = node("node0", 8, "r"), node("node1", 8, "r")
+    one["status"]["allocatable"]["example.com/bytes"] = "80Gi"
+    other["status"]["allocatable"]["example.com/bytes"] = str(80 * 2**30 - 1)
+    asks = [pod("p", 1), pod("q", 1)]
+    for pod_, amount in zip(asks, ("80Gi", "1"), strict=True):
+        pod_["spec"]["containers"][0]["resources"]["requests"]["example.com/bytes"] = amount
+    read = read_snapshot(written(tmp_path, {"items": [one, other, *asks]}))
+    unit = 1024  # the smallest power of it with at most 10^9 of them
+    assert [there.free["example.com/bytes"] for there in read.instance.nodes] == [80 * 2**30 // unit, 80 * 2**20 - 1]
+    assert [gang.pods[0].request["example.com/bytes"] for gang in read.instance.gangs] == [80 * 2**20, 1]
+
+
+def _with_resources(one: Data, **amounts: str) -> Data:
+    """Resources by vendor: ``amd="1"`` is ``amd.com/gpu``."""
+    given = {f"{name}.{'sh' if name == 'koordinator' else 'com'}/gpu": amount for name, amount in amounts.items()}
+    if one["kind"] == "Node":
+        del one["status"]["allocatable"]["nvidia.com/gpu"]
+        one["status"]["allocatable"] |= given
+    else:
+        one["spec"]["containers"][0]["resources"]["limits"] = given
+    return one
+
+
+@pytest.mark.parametrize(
+    ("nodes", "asked", "gpus", "weight", "fits"),
+    [
+        ([{"nvidia": "8"}], {"amd": "1"}, [8], 1, False),
+        ([{"nvidia": "8"}, {"amd": "4"}], {"amd": "8"}, [8, 4], 8, False),
+        ([{"nvidia": "8"}, {"amd": "4"}], {"amd": "4"}, [8, 4], 4, True),
+        ([{"nvidia": "8", "amd": "4"}], {"amd": "6"}, [12], 6, False),
+        ([{"nvidia": "8", "koordinator": "800"}], {"nvidia": "100"}, [8], 100, False),
+        ([{"nvidia": "8", "koordinator": "800"}], {"koordinator": "100"}, [8], 1, True),
+        ([{"example": "8"}], {"example": "8"}, [8], 8, True),
+    ],
+)
+def test_devices_of_two_vendors_are_not_one_sum(
+    nodes: list[dict[str, str]], asked: dict[str, str], gpus: list[int], weight: float, fits: bool, tmp_path: Path
+) -> None:
+    there = [_with_resources(node(f"node{n}", 0, "r"), **given) for n, given in enumerate(nodes)]
+    data = {"items": [*there, _with_resources(pod("p", 0), **asked)]}
+    made = read_snapshot(written(tmp_path, data)).instance
+    assert [len(one.gpus) for one in made.nodes] == gpus and made.gangs[0].weight == weight
+    solution = schedgap.solve(made).solution
+    assert solution is not None and bool(solution["placement"]) is fits
+
+
+def test_a_vendor_that_no_node_has_is_what_is_short(tmp_path: Path) -> None:
+    data = {"items": [node("node0", 8, "r"), _with_resources(pod("p", 0), amd="1")]}
+    (lost,) = schedgap.judge(written(tmp_path, data), names=True).lost
+    assert lost.reasons == ("would fit without its request for amd.com/gpu",)
+
+
+def test_to_end_a_pod_gives_back_no_more_than_the_node_has(tmp_path: Path) -> None:
+    """The pod asks for 48 processors of a node with 31.85: the next that does was said to be admitted by its end."""
+    items = [node("node0", 4, "r"), running("a", 4, "node0"), pod("b", 4)]
+    for one in items[1:]:
+        one["spec"]["containers"][0]["resources"]["requests"]["cpu"] = "48"
+    (lost,) = schedgap.judge(written(tmp_path, {"items": items}), names=True).lost
+    assert lost.moves is None and lost.moves_proven
+    assert read_snapshot(tmp_path / "snapshot.json").instance.running[0].request["cpu"] == 31850
 
 
 @pytest.mark.parametrize(("where", "phase"), [("elsewhere", "Pending"), ("node1", "Running")])
