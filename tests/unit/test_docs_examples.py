@@ -250,3 +250,13 @@ def test_every_link_between_pages_leads_to_a_file_and_to_a_heading_of_it() -> No
             if not target.exists() or (anchor and pictured and anchor not in _anchors(target)):
                 dead.append(f"{page.relative_to(ROOT)}: {link}")
     assert tried > 50 and not dead, dead
+
+
+def test_a_registrys_page_says_first_where_its_links_lead() -> None:
+    """There is no public address: links to docs/ are dead there, and the page must not hide it."""
+    told = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    first, *rest = told["tool"]["setuptools"]["dynamic"]["readme"]["file"]
+    relative = re.findall(r"\]\((?!https?:|#)", README)
+    assert rest == ["README.md"] and "readme" in told["project"]["dynamic"]
+    assert relative and "urls" not in told["project"]
+    assert "On a package registry: links without an address" in (ROOT / first).read_text(encoding="utf-8")
