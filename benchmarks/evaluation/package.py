@@ -196,8 +196,9 @@ def new_evaluator(client: str, problem_id: str | None, folder: Path | None = Non
     if client == "openevolve":
         texts["config.yaml"] = _CONFIG.replace("TASK", "\n".join(f"    {line}".rstrip() for line in task.splitlines()))
     home.mkdir(parents=True, exist_ok=True)
-    # one that is kept as its paper prints it may break rules
-    methods = " ".join(one.id for one in problem.heuristics() if not (one.outside_model or one.id.endswith("-printed")))
+    # one that is kept as its paper prints it may break rules; a repaired one finds something more often, so it is first
+    kept = [one.id for one in problem.heuristics() if not (one.outside_model or one.id.endswith("-printed"))]
+    methods = " ".join(sorted(kept, key=lambda name: not name.endswith("+")))
     return [
         write_text(home / name, text.replace("PROBLEM", problem.id).replace("METHODS", methods))
         for name, text in texts.items()
