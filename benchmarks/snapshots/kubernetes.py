@@ -30,7 +30,10 @@ TOPOLOGY = {
     "preferred": "kueue.x-k8s.io/podset-preferred-topology",
 }
 SLICES = "kueue.x-k8s.io/podset-slice-required-topology"
-UNREAD = ("topologySpreadConstraints", "resourceClaims", "schedulingGates", "resources")
+ROLE = "kueue.x-k8s.io/role-hash"
+JOINED = "kueue.x-k8s.io/podset-group-name"
+"""Kueue's sets of pods: those of one role, each with a level of its own but where they are joined."""
+UNREAD = ("topologySpreadConstraints", "resourceClaims", "schedulingGates", "resources", "workloadRef")
 MODEL = "nvidia.com/gpu.product"
 HOST = "kubernetes.io/hostname"
 VENDORS = frozenset({"nvidia.com/gpu", "amd.com/gpu"})

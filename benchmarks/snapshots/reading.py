@@ -6,12 +6,24 @@ import math
 from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 from schedgap.benchmarks.importers.rows import shortened
 from schedgap.benchmarks.snapshots.draft import SHORTENED, Draft
-from schedgap.benchmarks.snapshots.kubernetes import END, HOST, MODEL, MOVE, TOPOLOGY, Counting, Kubernetes
+from schedgap.benchmarks.snapshots.kubernetes import (
+    END,
+    GANG_NAMES,
+    HOST,
+    JOINED,
+    MODEL,
+    MOVE,
+    ROLE,
+    TOPOLOGY,
+    Counting,
+    Kubernetes,
+)
 from schedgap.benchmarks.snapshots.listings import LISTINGS, told
 from schedgap.formulations.common.errors import InputError
 from schedgap.formulations.common.instance import LARGEST_COUNT, Json, Solution, read_json
@@ -142,6 +154,10 @@ NOWHERE = "(none)"
 """The domain of nodes without a label of the level; no label has this value."""
 
 
+Kind = tuple[int, tuple[tuple[str, int], ...], tuple[int, ...]]
+"""What pods of a gang are equal in: whole devices, other resources, nodes that take them."""
+
+
 class _Cluster:
     """The listing of a Kubernetes cluster on its way to an instance."""
 
@@ -170,9 +186,11 @@ class _Cluster:
         Of a gang the pods that run, or have a node that is not listed, are not decided about any more.
         The others wait, and so many fewer of them make sense.
         """
+        every: dict[str, list[Mapping[str, Any]]] = defaultdict(list)
         waiting: dict[str, list[Mapping[str, Any]]] = defaultdict(list)
         for _, pod in self.read.pods:
             key = self._gang_of(pod)
+            every[key].append(pod)
             node = (pod.get("spec") or {}).get("nodeName")
             there = self.draft.index.get(str(node))
             pending = (pod.get("status") or {}).get("phase") == "Pending"
@@ -185,10 +203,16 @@ class _Cluster:
             else:
                 self.seats[key].add(there)
                 self._run(pod, there)
+        drafts = {key: self._gang(key, pods, every[key]) for key, pods in waiting.items()}
         for key, pods in waiting.items():
-            self._gang(key, pods)
+            for pod in pods if drafts[key] is None else ():  # what is bound holds its room all the same
+                if self._is_bound(pod):
+                    self._run(pod, self._bound(pod))
+        for key, made in drafts.items():
+            if made is not None:
+                self.draft.wait(key, **made)
         self._rank()
-        seated = {shortened(key, self.draft.cut): count for key, count in self.draft.seated.items() if key in waiting}
+        seated = {shortened(key, self.draft.cut): n for key, n in self.draft.seated.items() if drafts.get(key)}
         return Snapshot(*self.draft.finished(), "kubernetes", seated)
 
     def _gang_of(self, pod: Mapping[str, Any]) -> str:
@@ -216,7 +240,8 @@ class _Cluster:
         runs["selector"] = self.draft.selector(self.read.allowed(pod))
         owners = pod["metadata"].get("ownerReferences") or []
         owned = any(owner.get("controller") for owner in owners)
-        if owned and devices and "DaemonSet" not in {owner.get("kind") for owner in owners}:
+        over = (pod.get("status") or {}).get("phase") != "Pending"
+        if owned and over and devices and "DaemonSet" not in {owner.get("kind") for owner in owners}:
             runs |= {"movable": True, "price": END, "move_price": MOVE}
 
     def _needed(self, pod: Mapping[str, Any]) -> set[str]:
@@ -234,37 +259,94 @@ class _Cluster:
         taken = {paths[n][:depth] for n in self.seats[key]} or {()}
         return {n for n, path in enumerate(paths) if path[:depth] in taken and not needed & self.lacking[n]}
 
-    def _gang(self, key: str, pods: list[Mapping[str, Any]]) -> None:
-        """A gang, equal pods as one group; its bound pods are the decision."""
-        groups: dict[Any, dict[str, Any]] = {}
-        seats: list[tuple[int, int]] = []
-        inside = self._inside(key, pods[0])
+    def _gang(self, key: str, pods: list[Mapping[str, Any]], every: list[Mapping[str, Any]]) -> dict[str, Any] | None:
+        """What is drafted of a gang: equal pods as one group, its bound pods the decision.
+
+        None where no gang of the problem is the same: its pods have levels each kind for itself, or
+        `least` of its pods, which are a prefix there, are any here, and no prefix is as good as all others.
+        """
+        if self._apart(every):
+            self.read.unread["gangs left out: each kind of their pods requires a level for itself"] += 1
+            return None
+        first, inside = pods[0], self._inside(key, pods[0])
+        kinds: dict[Kind, list[Mapping[str, Any]]] = defaultdict(list)
         for pod in pods:
             devices, request = self.asked[id(pod)]
-            selector = self.draft.selector([n for n in self.read.allowed(pod) if n in inside])
-            kind = (devices, *sorted(request.items()), *sorted(selector.get("labels", {})))
-            group = groups.setdefault(
-                kind, {"count": 0, "gpu": WHOLE * devices, "request": request, "selector": selector}
-            )
-            group["count"] += 1
-            node = (pod.get("spec") or {}).get("nodeName")
-            if node is not None:
-                seats.append((list(groups).index(kind), self.draft.index[node]))
-        first = pods[0]
-        more: dict[str, Any] = {"priority": int((first.get("spec") or {}).get("priority") or 0)}
-        group_key = key.removesuffix(" alone")
-        if group_key in self.read.groups:
-            least = (self.read.groups[group_key][1].get("spec") or {}).get("minMember")
-            if least is not None and 1 <= least <= len(pods) + self.draft.seated[key]:
-                more["least"] = max(1, least - self.draft.seated[key])
-            elif least is not None:
-                self.read.unread["gangs with fewer pods than their minMember"] += 1
+            nodes = tuple(n for n in self.read.allowed(pod) if n in inside)
+            kinds[devices, tuple(sorted(request.items())), nodes].append(pod)
+        more = self._asked_of(key, first, len(pods))
+        if more.get("least", len(pods)) < len(pods):
+            kinds = dict(sorted(kinds.items(), key=lambda kind: _size(kind[0])))
+            if not self._exact(kinds):
+                self.read.unread["gangs left out: their pods differ, and any minMember of them are enough"] += 1
+                return None
+        groups = [
+            {
+                "count": len(members),
+                "gpu": WHOLE * devices,
+                "request": dict(request),
+                "selector": self.draft.selector(nodes),
+            }
+            for (devices, request, nodes), members in kinds.items()
+        ]
+        placed = enumerate(kinds.values())
+        seats = [(k, self._bound(pod)) for k, members in placed for pod in members if self._is_bound(pod)]
+        prefer = {self.read.note(pod, TOPOLOGY["preferred"]) for pod in pods}
+        self.read.unread["gangs whose pods prefer different levels, read as the first"] += len(prefer) > 1
+        return {"groups": groups, "seats": seats, **more}
+
+    @staticmethod
+    def _is_bound(pod: Mapping[str, Any]) -> bool:
+        return (pod.get("spec") or {}).get("nodeName") is not None
+
+    def _bound(self, pod: Mapping[str, Any]) -> int:
+        return self.draft.index[pod["spec"]["nodeName"]]
+
+    def _apart(self, every: list[Mapping[str, Any]]) -> bool:
+        """Whether pods of a gang require levels each kind for itself, as Kueue's sets of pods do."""
+        levels = {self.read.note(pod, TOPOLOGY["required"]) for pod in every}
+        joined = {self.read.note(pod, JOINED) for pod in every}
+        kinds = {self.read.note(pod, ROLE) or str(self.asked[id(pod)]) for pod in every}
+        several = len(kinds) > 1 and (None in joined or len(joined) > 1)
+        return levels != {None} and (several or len(levels) > 1)
+
+    def _exact(self, kinds: Mapping[Kind, list[Mapping[str, Any]]]) -> bool:
+        """Whether the first pods fit wherever as many others do, and those that are bound are the first."""
+        bound = [flag for pods in kinds.values() for flag in sorted(map(self._is_bound, pods), reverse=True)]
+        chain = all(
+            devices <= more
+            and all(amount <= dict(asked).get(name, 0) for name, amount in request)
+            and set(nodes) >= set(fewer)
+            for (devices, request, nodes), (more, asked, fewer) in pairwise(kinds)
+        )
+        return chain and bound == sorted(bound, reverse=True)
+
+    def _asked_of(self, key: str, first: Mapping[str, Any], waiting: int) -> dict[str, Any]:
+        """Priority, fewest pods and levels of a gang."""
+        found: dict[str, Any] = {"priority": int((first.get("spec") or {}).get("priority") or 0)}
+        unread, seated = self.read.unread, self.draft.seated[key]
+        group = self.read.groups.get(key, ("", {}))[1].get("spec") or {}
+        for part in ("networkTopology", "minTaskMember"):
+            unread[f"gangs whose PodGroup has {part}"] += bool(group.get(part))
+        elsewhere = key not in self.read.groups and any(self.read.note(first, name) for name in GANG_NAMES[1:])
+        unread["gangs whose PodGroup is not listed, read as all of their pods or none"] += elsewhere
+        least = group.get("minMember")
+        if least is not None and 1 <= least <= waiting + seated:
+            found["least"] = max(1, least - seated)
+        elif least is not None:
+            unread["gangs with fewer pods than their minMember"] += 1
         for asked, note in TOPOLOGY.items():
             level = self.read.note(first, note)
             if level == HOST:
-                more[asked] = "node"
+                found[asked] = NODE
             elif level in self.levels:
-                more[asked] = level
+                found[asked] = level
             elif level is not None:
-                self.read.unread["levels that no topology has"] += 1
-        self.draft.wait(key, list(groups.values()), seats, **more)
+                unread["levels that no topology has"] += 1
+        return found
+
+
+def _size(kind: Kind) -> tuple[int, int, int]:
+    """Grows with what pods ask for, and where they may go to fewer nodes."""
+    devices, request, nodes = kind
+    return devices, sum(amount for _, amount in request), -len(nodes)

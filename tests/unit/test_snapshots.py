@@ -675,6 +675,105 @@ def test_to_end_a_pod_gives_back_no_more_than_the_node_has(tmp_path: Path) -> No
     assert read_snapshot(tmp_path / "snapshot.json").instance.running[0].request["cpu"] == 31850
 
 
+def _gang_of_two(first: Data, second: Data, least: int | None) -> Data:
+    """Pods of one PodGroup of Volcano; a node of 2 GPUs."""
+    pods = []
+    for name, given in (("first", first), ("second", second)):
+        one = pod(name, given.get("gpus", 0), **{key: given[key] for key in ("nodeName",) if key in given})
+        one["metadata"]["labels"]["scheduling.k8s.io/group-name"] = "g"
+        one["spec"]["containers"][0]["resources"]["requests"]["cpu"] = given.get("cpu", "1")
+        pods.append(one)
+    group = {"kind": "PodGroup", "metadata": {"name": "g", "namespace": "ml"}, "spec": {"minMember": least}}
+    return {"items": [node("node0", 2, "r"), *pods, *([group] if least else [])]}
+
+
+LEFT_OUT = {"gangs left out: their pods differ, and any minMember of them are enough": 1}
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "gpus"),
+    [
+        ({"gpus": 8}, {"gpus": 1}, [1, 8]),
+        ({"gpus": 8}, {"gpus": 1, "nodeName": "node0"}, [1, 8]),
+        ({"gpus": 1}, {"gpus": 8}, [1, 8]),
+        ({"gpus": 1, "cpu": "2"}, {"gpus": 2, "cpu": "1"}, None),
+        ({"gpus": 2, "nodeName": "node0"}, {"gpus": 1}, None),
+    ],
+)
+def test_any_pods_of_a_gang_make_its_minimum(first: Data, second: Data, gpus: list[int] | None, tmp_path: Path) -> None:
+    """The first of the listing were taken, so that a gang of which one small pod fits was certified as impossible.
+
+    The smallest come first, which is exact where each pod asks for no more than the next. Else it is left out.
+    """
+    found = schedgap.judge(written(tmp_path, _gang_of_two(first, second, 1)), names=True)
+    bound = "nodeName" in first or "nodeName" in second
+    if gpus is None:
+        assert not found.instance.gangs and found.unread == LEFT_OUT
+        assert [(one.id, one.movable) for one in found.instance.running] == ([("ml/first", False)] if bound else [])
+        return
+    (gang,) = found.instance.gangs
+    assert [group.gpu // 1000 for group in gang.pods] == gpus and gang.least == 1
+    assert found.report.feasible and [lost.fits for lost in found.lost] == ([] if bound else [True])
+
+
+@pytest.mark.parametrize("least", [2, None])
+def test_a_gang_of_all_its_pods_may_have_any_order(least: int | None, tmp_path: Path) -> None:
+    data = _gang_of_two({"gpus": 1, "cpu": "2", "nodeName": "node0"}, {"gpus": 1, "nodeName": "node0"}, least)
+    read = read_snapshot(written(tmp_path, data), names=True)
+    assert len(read.decision["placement"]["ml/g"]) == 2
+    told = "gangs whose PodGroup is not listed, read as all of their pods or none"
+    assert read.unread == ({} if least else {told: 1})
+
+
+RACK = {TOPOLOGY["required"]: "rack"}
+
+
+@pytest.mark.parametrize(
+    ("notes", "gpus", "kept"),
+    [
+        (({}, RACK, RACK), (0, 4, 4), False),
+        ((RACK, RACK, RACK), (0, 4, 4), False),
+        ((RACK, RACK, RACK), (4, 4, 4), True),
+        (({}, {}, {}), (0, 4, 4), True),
+        (tuple({**RACK, "kueue.x-k8s.io/podset-group-name": "all"} for _ in range(3)), (0, 4, 4), True),
+        (tuple({**RACK, "kueue.x-k8s.io/role-hash": str(min(n, 1))} for n in range(3)), (4, 4, 4), False),
+    ],
+)
+@pytest.mark.parametrize("bound", [False, True])
+def test_a_gang_whose_kinds_of_pods_have_levels_of_their_own_is_left_out(
+    notes: tuple[dict[str, str], ...], gpus: tuple[int, ...], kept: bool, bound: bool, tmp_path: Path
+) -> None:
+    """The level of the first pod was read for all. Kueue gives each kind of pods a domain of its own."""
+    pods = [pod(f"t{n}", count, "train", annotations=notes[n]) for n, count in enumerate(gpus)]
+    if bound:
+        pods[2]["spec"]["nodeName"] = "node0"
+    data = {"items": [node("node0", 8, "rack0"), node("node1", 8, "rack1"), *pods]}
+    read = read_snapshot(written(tmp_path, data), names=True)
+    assert len(read.instance.gangs) == int(kept)
+    assert read.unread == ({} if kept else {"gangs left out: each kind of their pods requires a level for itself": 1})
+    busy = sum(part == 0 for part in read.instance.nodes[0].gpus)
+    assert busy == (4 if bound and not kept else 0) and len(read.instance.running) == busy // 4
+
+
+def test_what_groups_and_pods_ask_for_beyond_is_counted(tmp_path: Path) -> None:
+    data = _gang_of_two({"gpus": 1}, {"gpus": 1}, 2)
+    data["items"][-1]["spec"] |= {"networkTopology": {"mode": "hard"}, "minTaskMember": {"a": 1}}
+    data["items"][1]["spec"]["workloadRef"] = {"name": "w", "podGroup": "p"}
+    data["items"][2]["metadata"]["annotations"][TOPOLOGY["preferred"]] = "rack"
+    assert read_snapshot(written(tmp_path, data)).unread == {
+        "gangs whose PodGroup has networkTopology": 1,
+        "gangs whose PodGroup has minTaskMember": 1,
+        "pods with workloadRef": 1,
+        "gangs whose pods prefer different levels, read as the first": 1,
+    }
+
+
+def test_a_pod_alone_with_the_name_of_a_group_is_not_of_it(tmp_path: Path) -> None:
+    group = {"kind": "PodGroup", "metadata": {"name": "train", "namespace": "ml"}, "spec": {"minMember": 2}}
+    read = read_snapshot(written(tmp_path, {"items": [node("node0", 8, "r"), group, pod("train", 8)]}))
+    assert not read.unread and read.instance.gangs[0].least is None
+
+
 @pytest.mark.parametrize(("where", "phase"), [("elsewhere", "Pending"), ("node1", "Running")])
 @pytest.mark.parametrize(("least", "rest"), [(3, 2), (2, 1), (1, 1)])
 def test_of_a_gang_that_is_partly_seated_the_rest_is_judged(
