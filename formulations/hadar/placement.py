@@ -166,7 +166,6 @@ def solution_from_types(
 
 def entries_of(instance: HadarInstance, data: ProgressTables, grid: Ints) -> list[dict[str, object]]:
     """The entries of one job in one slot from its (H, R) devices."""
-    return [
-        {"machine": instance.machines[h].id, "type": data.types[r], "gpus": int(grid[h, r])}
-        for h, r in zip(*np.nonzero(grid), strict=True)
-    ]
+    machines, kinds = np.nonzero(grid)
+    held = zip(machines.tolist(), kinds.tolist(), grid[machines, kinds].tolist(), strict=True)
+    return [{"machine": instance.machines[h].id, "type": data.types[r], "gpus": count} for h, r, count in held]

@@ -451,9 +451,9 @@ def gavel(
             jobs = np.array(state.active, dtype=np.int64)
             fractions, _ = time_fractions(data, jobs, state.missing / state.finer, policy)
             programs += 1
-            rounds.set(
-                {(int(j), r): float(fractions[i, r]) for i, j in enumerate(jobs) for r in range(len(data.types))}
-            )
+            entries = np.argwhere(fractions > 0)
+            given = fractions[tuple(entries.T)]
+            rounds.set({(int(jobs[i]), r): y for (i, r), y in zip(entries.tolist(), given.tolist(), strict=True)})
         return rounds.serve(state)
 
     return run_of(
