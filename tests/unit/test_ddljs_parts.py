@@ -68,7 +68,8 @@ def test_the_program_is_as_large_as_estimated() -> None:
 
 def test_too_large_a_program_is_said_to_be_so(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(budget, "seconds_per_nonzero", lambda: 1e6)
-    found = run_method(DDLJS, paper(0), "highs", SolveOptions(deadline=Deadline.after(PATIENCE)))
+    small = paper(0, servers=12, jobs=40, horizon=50)  # a fourth of it is as much too large
+    found = run_method(DDLJS, small, "highs", SolveOptions(deadline=Deadline.after(PATIENCE)))
     assert found.termination is Termination.TOO_LARGE and found.bound is not None
 
 
