@@ -12,6 +12,9 @@ from schedgap.formulations.common.errors import InputError
 from schedgap.formulations.common.instance import MOST_GPUS, Json, Solution
 from schedgap.formulations.gang_placement.instance import WHOLE, GangPlacementInstance
 
+EVEN = "its processors and memory are read as equal shares on its nodes; other shares may fit"
+WHOLLY = "its PodGroup is not listed, so it is read as all of its pods or none; fewer may do"
+"""What is not told about a gang, of which its being kept out may rest on."""
 SHORTENED = "names of more than 200 characters, shortened"
 
 
@@ -28,7 +31,7 @@ class Draft:
     placement: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
     unread: Counter[str] = field(default_factory=Counter)  # what was not understood or left out, counted
     seated: Counter[str] = field(default_factory=Counter)  # by gang, pods that are not decided about any more
-    even: set[str] = field(default_factory=set)  # gangs whose processors and memory are read as equal shares
+    rests: dict[str, str] = field(default_factory=dict)  # by gang, EVEN or WHOLLY
     cut: dict[str, str] = field(default_factory=dict)  # long names, as told
     kinds: dict[tuple[int, ...], str] = field(default_factory=dict)
     bound: dict[tuple[int, int], int] = field(default_factory=lambda: defaultdict(int))

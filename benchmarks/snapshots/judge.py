@@ -11,6 +11,7 @@ from typing import Any
 
 from schedgap.benchmarks.judging.judge import finite
 from schedgap.benchmarks.records import plain_number
+from schedgap.benchmarks.snapshots.draft import WHOLLY
 from schedgap.benchmarks.snapshots.reading import Snapshot, read_snapshot
 from schedgap.benchmarks.text import number, significant
 from schedgap.catalogue.problem import Problem
@@ -39,8 +40,6 @@ CLOSED = "nodes that do not take it (selector, partition, taint, closed, or outs
 PODS = "would fit, but the nodes' own limit of pods is reached"
 TOGETHER = "together: its GPUs alone would fit, not with all else"
 REQUEST = "would fit without its request for"
-EVEN = "its processors and memory are read as equal shares on its nodes; other shares may fit"
-"""Said where what keeps a gang out rests on it."""
 
 MOST_LOST = 100
 """Lost gangs that the text tells one by one; the JSON object has all."""
@@ -426,8 +425,9 @@ class _Judge:
         reasons = [self._rival(best)] if alone else []
         if alone is False:
             reasons = self._relaxed(gang)
-            if gang.id in self.snapshot.even and any(text == TOGETHER or text.startswith(REQUEST) for text in reasons):
-                reasons.append(EVEN)
+            rests = self.snapshot.rests.get(gang.id)
+            by_request = any(text == TOGETHER or text.startswith(REQUEST) for text in reasons)
+            reasons += [rests] if rests == WHOLLY or (rests and by_request) else []
         return {"alone": alone, "reasons": tuple(reasons)}
 
     def _rival(self, best: Result) -> str:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from schedgap.benchmarks.importers.rows import shortened
-from schedgap.benchmarks.snapshots.draft import SHORTENED, Draft
+from schedgap.benchmarks.snapshots.draft import SHORTENED, WHOLLY, Draft
 from schedgap.benchmarks.snapshots.kubernetes import (
     END,
     GANG_NAMES,
@@ -44,7 +44,7 @@ class Snapshot:
     unread: Mapping[str, int]  # what was not understood or left out, counted
     form: str
     seated: Mapping[str, int] = field(default_factory=dict)  # by gang, pods that are not decided about any more
-    even: frozenset[str] = frozenset()  # gangs whose processors and memory are read as equal shares of the pods
+    rests: Mapping[str, str] = field(default_factory=dict)  # by gang, what its being kept out may rest on
 
 
 def read_snapshot(
@@ -129,9 +129,9 @@ def _numbered(read: Snapshot) -> Snapshot:
         "moved": {number("running", name): seat(there) for name, there in decision.get("moved", {}).items()},
     }
     seated = {number("gang", g): count for g, count in read.seated.items()}
-    even = frozenset(number("gang", g) for g in read.even)
+    rests = {number("gang", g): text for g, text in read.rests.items()}
     unread = {what: count for what, count in read.unread.items() if what != SHORTENED}
-    return Snapshot(GangPlacementInstance.parse(data, "snapshot"), made, unread, read.form, seated, even)
+    return Snapshot(GangPlacementInstance.parse(data, "snapshot"), made, unread, read.form, seated, rests)
 
 
 def _listed(form: str, data: Json, nodes: str | Path | None, source: str | None = None) -> Snapshot:
@@ -140,7 +140,7 @@ def _listed(form: str, data: Json, nodes: str | Path | None, source: str | None 
         raise InputError(f"{source or data}: a snapshot of {form} needs a second file with the nodes")
     given = (data,) if source is None else (data, source)
     draft = LISTINGS[form](*given, Path(nodes))
-    return Snapshot(*draft.finished(), form, even=frozenset(draft.even))
+    return Snapshot(*draft.finished(), form, rests=draft.rests)
 
 
 def _items(data: Json, source: str) -> list[Json]:
@@ -213,7 +213,7 @@ class _Cluster:
                 self.draft.wait(key, **made)
         self._rank()
         seated = {shortened(key, self.draft.cut): n for key, n in self.draft.seated.items() if drafts.get(key)}
-        return Snapshot(*self.draft.finished(), "kubernetes", seated)
+        return Snapshot(*self.draft.finished(), "kubernetes", seated, self.draft.rests)
 
     def _gang_of(self, pod: Mapping[str, Any]) -> str:
         space = pod["metadata"].get("namespace", "default")
@@ -330,6 +330,8 @@ class _Cluster:
             unread[f"gangs whose PodGroup has {part}"] += bool(group.get(part))
         elsewhere = key not in self.read.groups and any(self.read.note(first, name) for name in GANG_NAMES[1:])
         unread["gangs whose PodGroup is not listed, read as all of their pods or none"] += elsewhere
+        if elsewhere and waiting > 1:
+            self.draft.rests[shortened(key, self.draft.cut)] = WHOLLY
         least = group.get("minMember")
         if least is not None and 1 <= least <= waiting + seated:
             found["least"] = max(1, least - seated)

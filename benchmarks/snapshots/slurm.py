@@ -12,7 +12,7 @@ from typing import Any
 
 from schedgap.benchmarks.importers.rows import host_names
 from schedgap.benchmarks.importers.slurm import gpu_types, gpus_of, gres, plain_cell, told_nodes
-from schedgap.benchmarks.snapshots.draft import Draft
+from schedgap.benchmarks.snapshots.draft import EVEN, Draft
 from schedgap.formulations.common.errors import InputError
 from schedgap.formulations.common.instance import Json
 from schedgap.formulations.gang_placement.instance import WHOLE
@@ -97,7 +97,8 @@ def _slurm_gang(draft: Draft, name: str, parts: Sequence[_Job], places: set[int]
     draft.unread["parts of heterogeneous jobs that may share a node"] += len(parts) > 1
     for task in parts[0].waiting_tasks():
         draft.wait(name + task, pods, seats, per_node=per_node)
-        draft.even.update([name + task] if any(job.count > 1 for job in parts) else ())
+        if any(job.count > 1 for job in parts):
+            draft.rests[name + task] = EVEN
 
 
 Taken = tuple[int, Mapping[str, int], Mapping[str, int]]

@@ -11,7 +11,7 @@ import pytest
 
 import schedgap
 from schedgap.benchmarks.importers import rows, slurm
-from schedgap.benchmarks.snapshots.judge import EVEN
+from schedgap.benchmarks.snapshots.draft import EVEN
 from schedgap.benchmarks.snapshots.reading import read_snapshot
 from schedgap.cli.main import main
 from schedgap.formulations.common.errors import InputError

@@ -15,6 +15,7 @@ import pytest
 from support.kubectl import Data, cluster, node, pod, running
 
 import schedgap
+from schedgap.benchmarks.snapshots.draft import WHOLLY
 from schedgap.benchmarks.snapshots.judge import _Judge
 from schedgap.benchmarks.snapshots.kubernetes import TOPOLOGY, Kubernetes, quantity
 from schedgap.benchmarks.snapshots.reading import read_snapshot
@@ -723,6 +724,13 @@ def test_a_gang_of_all_its_pods_may_have_any_order(least: int | None, tmp_path: 
     assert len(read.decision["placement"]["ml/g"]) == 2
     told = "gangs whose PodGroup is not listed, read as all of their pods or none"
     assert read.unread == ({} if least else {told: 1})
+
+
+@pytest.mark.parametrize("least", [2, None])
+def test_what_rests_on_a_pod_group_that_is_not_listed_says_so(least: int | None, tmp_path: Path) -> None:
+    data = _gang_of_two({"gpus": 64}, {"gpus": 1}, least)
+    (lost,) = schedgap.judge(written(tmp_path, data), names=True).lost
+    assert (WHOLLY in lost.reasons) is (least is None) and lost.alone is False
 
 
 RACK = {TOPOLOGY["required"]: "rack"}
