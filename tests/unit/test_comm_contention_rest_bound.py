@@ -63,6 +63,16 @@ def test_comm_contention_bound_of_an_interval() -> None:
     assert set_bound(np.array([[0, 0, 1, 0]], dtype=float), 1, state, tasks) == 12
 
 
+def test_comm_contention_a_set_costs_no_more_than_a_point_of_it() -> None:
+    """Where the last volumes of a task are 0 at an end of the set, its completion is still a moment to start."""
+    tasks = Tasks(np.array([9.0] * 3 + [0.18] * 9), np.zeros(12), 1.0, 0.1)
+    state = np.array([ACTIVE] * 3 + [WAITING] * 9, dtype=np.int8)
+    rows = np.zeros((2, 3 + 2 * 12))
+    rows[:, 2:5] = (2, 0, 0.17), (2, 0.18, 0)
+    middle = rows.mean(axis=0, keepdims=True)
+    assert set_bound(rows, 2, state, tasks) <= set_bound(middle, 1, state, tasks)
+
+
 def test_comm_contention_pieces_of_an_interval() -> None:
     """The active one has 4 units left at t in [0, 4], after a cost of 8 - 2 t; another of 2 units comes at 3.
 

@@ -253,9 +253,32 @@ def test_a_search_that_is_cut_proves_less_and_nothing_wrong(monkeypatch: pytest.
         instance = random_gangs(seed)
         leaf = leaves_of(instance)[1]
         value = value_of(instance, leaf)
-        monkeypatch.setattr(rules, "MOST_SETS", 1)
-        assert value_of(instance, leaf) <= value
-        monkeypatch.undo()
+        for limit in ("MOST_SETS", "MOST_SETS_IN_ALL"):
+            monkeypatch.setattr(rules, limit, 1)
+            assert value_of(instance, leaf) <= value
+            monkeypatch.undo()
+
+
+def test_a_small_leaf_cannot_keep_the_checker_busy(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Equal prices in many buckets, each with as many sets of gangs as there may be: the limit is for all of them."""
+    instance = instance_of(*((1, gpus, 2 + k % 5) for k, gpus in enumerate((3, 5, 7, 2, 3, 5) * 3)), gpus=12)
+    seen: list[int] = []
+    plain = rules.together
+
+    def counted(*given: Any) -> tuple[int, int]:
+        value, sets = plain(*given)
+        seen.append(sets)
+        return value, sets
+
+    monkeypatch.setattr(rules, "together", counted)
+    monkeypatch.setattr(rules, "MOST_SETS_IN_ALL", 50)
+    count = len(instance.jobs)
+    leaf = {"edges": list(range(1, 22)), "prices": [[GRID] * 20], "classes": [0] * count, "weights": []}
+    value_of(instance, leaf | {"together": True})
+    assert len(seen) == 20 and seen[0] > 0 and sum(seen) <= 50
+    with pytest.raises(ValueError, match="buckets"):
+        prices = [[0] * 1000]
+        value_of(instance, leaf | {"edges": list(range(1, 1002)), "prices": prices, "together": True})
 
 
 def test_gangs_as_a_whole_prove_more_at_the_papers_scale() -> None:

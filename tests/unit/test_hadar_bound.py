@@ -139,6 +139,9 @@ def test_whole_slots_are_between_the_optimum_and_fractions(seed: int) -> None:
     assert proven is not None and leaf["whole"] == list(found.whole)
     reference = brute_force(instance)
     assert reference is not None and -proven >= reference[0] and found.bound >= float(reference[0]) * (1 - 1e-12)
+    for wrong in ("01", {"0": 1}, ["0"], [-1], [99], [True], [1.5], None):
+        with pytest.raises(ValueError, match="positions of jobs"):
+            model.price({**leaf, "whole": wrong}, {})
     relaxed = model.price({**leaf, "whole": []}, {})
     assert relaxed is not None and -relaxed >= -proven
     step = model.step

@@ -21,8 +21,10 @@ ENOUGH = 1 - Fraction(1, 10**9)
 """Progress counts as complete from this share of the iterations on."""
 MOST_SETS = 100_000
 """Of jobs in one bucket that are gone through."""
-LARGEST_TOGETHER = 10_000
-"""Jobs times GPUs."""
+MOST_SETS_IN_ALL = 1_000_000
+"""In all buckets: what comes after has the bound of a search that is cut at once."""
+LARGEST_TOGETHER, MOST_BUCKETS = 10_000, 1_000
+"""Jobs times GPUs, and buckets beside that."""
 
 
 def iteration(job: Mapping[str, Any], steps: int) -> Fraction:
@@ -308,15 +310,16 @@ def prices(instance: Mapping[str, Any], options: Mapping[str, Any], model: Any) 
             raise ValueError("every job needs a class that has prices, and a weight")
         if not isinstance(whole := given.get("together", False), bool):
             raise ValueError("together must be true or false")
-        if whole and len(jobs) * total > LARGEST_TOGETHER:
-            raise ValueError("too many jobs and GPUs for sets of jobs")
+        if whole and (len(jobs) * total > LARGEST_TOGETHER or len(edges) > MOST_BUCKETS):
+            raise ValueError("too many jobs and GPUs or buckets")
         fits = [] if whole else table.fitting(kind, weight)
         gpus = [job["gpus"] for job in jobs]
-        worth = 0
+        worth, sets = 0, MOST_SETS_IN_ALL
         for k, (begin, end) in enumerate(itertools.pairwise(edges)):
             if whole:
                 prices_now = [price[c][k] * w for c, w in zip(kind, weight, strict=True)]
-                slot = together(prices_now, gpus, table.beside, total)
+                slot, seen = together(prices_now, gpus, table.beside, total, min(MOST_SETS, sets))
+                sets -= seen
             else:
                 slot = total * max(a * price[c][k] + b * price[d][k] for (c, d), (a, b) in fits)
             worth += (end - begin) * slot
@@ -360,8 +363,12 @@ def held(first: int, length: int, rate: int, edges: list[int], price: list[int],
     return best
 
 
-def together(worth: list[int], gpus: list[int], slow: list[dict[int, Fraction]], total: int) -> int:
+def together(
+    worth: list[int], gpus: list[int], slow: list[dict[int, Fraction]], total: int, most: int
+) -> tuple[int, int]:
     """What the jobs that run in one slot are worth at most, if they are worth this at full rate.
+
+    And how many sets were seen.
 
     Each is alone on its GPUs, or shares some of them.
     Then it is no faster than beside its best partner among those that share.
@@ -371,7 +378,7 @@ def together(worth: list[int], gpus: list[int], slow: list[dict[int, Fraction]],
 
     All sets of jobs are gone through but those that are worth no more than the best one,
     even where every job that shares has half of its GPUs for nothing (`beyond`).
-    Where there are too many, that is the answer.
+    Where there are more than `most`, that is the answer.
     """
     order = [j for j, price in enumerate(worth) if price]
     order.sort(key=lambda j: Fraction(-worth[j], gpus[j]))
@@ -396,9 +403,9 @@ def together(worth: list[int], gpus: list[int], slow: list[dict[int, Fraction]],
         q, free, value, alone, shared = stack.pop()
         if value + beyond[q][free] <= best:
             continue
+        if seen >= most:
+            return beyond[0][halves], seen
         seen += 1
-        if seen > MOST_SETS:
-            return beyond[0][halves]
         if q < len(order):
             for need, gain, shares in reversed(options[q]):
                 if need <= free:
@@ -414,7 +421,7 @@ def together(worth: list[int], gpus: list[int], slow: list[dict[int, Fraction]],
                 if paces:
                     value += math.ceil(worth[j] / min(paces))
             best = max(best, value)
-    return best
+    return best, seen
 
 
 FORMS = {"rows": rows, "prices": prices}

@@ -121,8 +121,11 @@ def prices(instance: Mapping[str, Any], options: Mapping[str, Any], model: Any) 
         worthless = given.get("worthless", False)
         fractions = given.get("fractions", False)
         total = Fraction(sum(count * line[kind] for line, _ in price[1:] for kind, count in devices.items()), GRID)
+        whole = given.get("whole", [])
+        if not isinstance(whole, list) or not all(type(j) is int and 0 <= j < len(jobs) for j in whole):
+            raise ValueError("whole must be positions of jobs")
         touched = {int(name.partition("[")[2].rstrip("]").split(",")[0]) for name in box}
-        exact = touched.union(given.get("whole", ()))
+        exact = touched.union(whole)
         for j, job in enumerate(jobs):
             if fractions and j not in exact:
                 best = relaxed(job, price, devices, worthless)

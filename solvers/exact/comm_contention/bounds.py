@@ -146,7 +146,8 @@ def _best_start(
         if state[i] == ACTIVE:
             best += twice * min(size, max(0.0, volumes[i] - moved))
     for q in range(n):
-        if state[q] == ACTIVE and volumes[q] > moved:
+        # One without volume left, too: over a set of points all of these moments have to count.
+        if state[q] == ACTIVE and volumes[q] >= moved:
             wait = -tasks.eta * (volumes[q] - moved)
             for i in range(n):
                 if state[i] == ACTIVE:
