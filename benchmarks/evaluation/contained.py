@@ -134,7 +134,8 @@ class Patience:
         worked, waited = (used[0] - before[0], used[1] - before[1]) if used and before else (spent, 0.0)
         if worked >= self.seconds:
             return f"{self.seconds:g} s"
-        asleep = spent - min(waited, EXCUSED * spent) >= SLEEPING * self.seconds
+        # threads that have ended have taken with them what they waited
+        asleep = spent - min(max(0.0, waited), EXCUSED * spent) >= SLEEPING * self.seconds
         return f"{SLEEPING * self.seconds:g} s, of which it worked less than {self.seconds:g} s" if asleep else ""
 
 
@@ -359,14 +360,14 @@ class Contained(contextlib.AbstractContextManager["Contained"]):
         return bytes(data)
 
     def _wait(self, readable: list[int], writable: list[int], patience: Patience) -> None:
-        while True:
+        # What is there counts, also where this process itself was late to look.
+        while not any(select.select(readable, writable, [], 0)):
             excess = patience.excess
             rest = self._deadline.remaining()
             if excess or rest == 0:
                 raise Failed("time", f"no answer within {excess or 'the time of its hunt'}")
             longest = min(0.5, max(0.02, patience.seconds / 4))
-            if any(select.select(readable, writable, [], longest if rest is None else min(rest, longest))):
-                return
+            select.select(readable, writable, [], longest if rest is None else min(rest, longest))
             self._look()
 
     def _ended(self) -> Failed:
@@ -407,12 +408,13 @@ class Contained(contextlib.AbstractContextManager["Contained"]):
         """
         with contextlib.suppress(OSError, ValueError, IndexError):
             text = Path(f"/proc/{self._pid()}/status").read_text()
-            peak = int(text.split("VmHWM:")[1].split()[0]) * 1024
-            self.peak = max(peak, self.peak or 0)
+            told = re.search(r"^VmHWM:\s*([0-9]+)", text, re.MULTILINE)  # its name, which it chooses, stands above
+            self.peak = max(int(told[1]) * 1024, self.peak or 0) if told else self.peak
         if self._writes_too_much():
             self.close()  # what it has written, too
             entries, size = f"{MOST_FILES} entries", f"{LARGEST_FOLDER >> 20} MB"
-            raise Failed("files", f"its folder has more than {entries}, {size} or paths of {LONGEST_PATH} letters")
+            most = f"{entries}, {size} or paths of {LONGEST_PATH} letters"
+            raise Failed("files", f"its folder has more than {most}, or is closed to the judge")
 
     def _writes_too_much(self) -> bool:
         """Files that it has open still count when their names are gone."""
@@ -423,15 +425,20 @@ class Contained(contextlib.AbstractContextManager["Contained"]):
                 with contextlib.suppress(OSError):
                     file = opened.stat()
                     size += 0 if file.st_nlink else 512 * file.st_blocks
-        while places:
-            with contextlib.suppress(OSError), os.scandir(places.pop()) as here:
-                for entry in here:
-                    entries += 1
-                    size += 512 * entry.stat(follow_symlinks=False).st_blocks
-                    if entries > MOST_FILES or len(entry.path) > LONGEST_PATH:
-                        return True
-                    if entry.is_dir(follow_symlinks=False):
-                        places.append(entry.path)
+        try:
+            while places:
+                with contextlib.suppress(FileNotFoundError), os.scandir(places.pop()) as here:
+                    for entry in here:
+                        entries += 1
+                        size += 512 * entry.stat(follow_symlinks=False).st_blocks
+                        if entries > MOST_FILES or len(entry.path) > LONGEST_PATH:
+                            return True
+                        if entry.is_dir(follow_symlinks=False):
+                            places.append(entry.path)
+        except PermissionError:
+            return True
+        except OSError:  # it changes while it is counted
+            pass
         return size > LARGEST_FOLDER
 
     def close(self) -> None:
@@ -440,7 +447,8 @@ class Contained(contextlib.AbstractContextManager["Contained"]):
         if self._folder:
             with contextlib.suppress(RecursionError):
                 shutil.rmtree(self._folder, ignore_errors=True)
-            if os.path.lexists(self._folder):  # folders in each other, more than Python may call or open
+            if os.path.lexists(self._folder):  # folders closed, or in each other, more than Python may call or open
+                subprocess.run(["chmod", "-R", "u+rwx", "--", self._folder], check=False, capture_output=True)
                 subprocess.run(["rm", "-rf", "--", self._folder], check=False, capture_output=True)
             resource_tracker.unregister(self._folder, "folder")
         self._folder = ""
@@ -450,6 +458,9 @@ class Contained(contextlib.AbstractContextManager["Contained"]):
             return
         with contextlib.suppress(OSError):
             os.killpg(self._process.pid, signal.SIGKILL)
+        with contextlib.suppress(OSError):  # it may have left its group where nothing keeps it from that
+            if self._process.returncode is None:
+                os.kill(self._process.pid, signal.SIGKILL)
         self._process.wait()
         for descriptor in (self._out, self._in):
             with contextlib.suppress(OSError):

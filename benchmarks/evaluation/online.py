@@ -106,7 +106,9 @@ class ContainedPolicy(Contained):
         return self.problem.check(instance, solution) if world is None else world.check(solution)
 
     def _imported(self, told: dict[str, Any]) -> None:
-        self.preempts = bool(told.get("preempts"))
+        before, self.preempts = self.preempts, bool(told.get("preempts"))
+        if before not in (None, self.preempts):  # it is judged as one kind
+            raise Failed("answer", "says another `preempts` when its process starts again")
         echoes = []
         # What a policy that does nothing costs: told beside the time of decisions, of which it is a part.
         for _ in range(ECHOES):
