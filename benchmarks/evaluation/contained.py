@@ -408,8 +408,10 @@ class Contained(contextlib.AbstractContextManager["Contained"]):
         """
         with contextlib.suppress(OSError, ValueError, IndexError):
             text = Path(f"/proc/{self._pid()}/status").read_text()
-            told = re.search(r"^VmHWM:\s*([0-9]+)", text, re.MULTILINE)  # its name, which it chooses, stands above
-            self.peak = max(int(told[1]) * 1024, self.peak or 0) if told else self.peak
+            # its name, which it chooses, stands above
+            told = re.search(r"^VmHWM:\s*([0-9]+)", text, re.MULTILINE)
+            if told:
+                self.peak = max(int(told[1]) * 1024, self.peak or 0)
         if self._writes_too_much():
             self.close()  # what it has written, too
             entries, size = f"{MOST_FILES} entries", f"{LARGEST_FOLDER >> 20} MB"
@@ -447,7 +449,7 @@ class Contained(contextlib.AbstractContextManager["Contained"]):
         if self._folder:
             with contextlib.suppress(RecursionError):
                 shutil.rmtree(self._folder, ignore_errors=True)
-            if os.path.lexists(self._folder):  # folders closed, or in each other, more than Python may call or open
+            if os.path.lexists(self._folder):  # closed, or deeper than Python may go
                 subprocess.run(["chmod", "-R", "u+rwx", "--", self._folder], check=False, capture_output=True)
                 subprocess.run(["rm", "-rf", "--", self._folder], check=False, capture_output=True)
             resource_tracker.unregister(self._folder, "folder")
@@ -458,7 +460,7 @@ class Contained(contextlib.AbstractContextManager["Contained"]):
             return
         with contextlib.suppress(OSError):
             os.killpg(self._process.pid, signal.SIGKILL)
-        with contextlib.suppress(OSError):  # it may have left its group where nothing keeps it from that
+        with contextlib.suppress(OSError):  # it may have left its group
             if self._process.returncode is None:
                 os.kill(self._process.pid, signal.SIGKILL)
         self._process.wait()
