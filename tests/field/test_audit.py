@@ -311,7 +311,7 @@ def test_jobs_that_had_not_ended_are_in_the_verdict(tmp_path: Path) -> None:
 
 def test_a_scheduler_that_is_cut_has_no_figure(tmp_path: Path) -> None:
     (tmp_path / "slow.py").write_text(
-        "import time\ndef f(instance, *, seed):\n    if instance.max_jobs_per_gpu == 1:\n        time.sleep(100)\n"
+        "def f(instance, *, seed):\n    while instance.max_jobs_per_gpu == 1:\n        pass\n"
     )  # quick on the instance that it is warmed up with, where two may share a GPU
     found = audit(FIELD / "kubectl.json", methods=["fifo"], scheduler=f"{tmp_path}/slow.py:f", time_limit=1)
     row = found.sides[0].rows[-1]
