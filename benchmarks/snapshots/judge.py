@@ -39,7 +39,7 @@ LEVEL = "its required level"
 CLOSED = "nodes that do not take it (selector, partition, taint, closed, or outside the domain where it runs)"
 PODS = "would fit, but the nodes' own limit of pods is reached"
 TOGETHER = "together: its GPUs alone would fit, not with all else"
-REQUEST = "would fit without its request for"
+REQUEST = "its request for"
 
 MOST_LOST = 100
 """Lost gangs that the text tells one by one; the JSON object has all."""
@@ -426,7 +426,7 @@ class _Judge:
         if alone is False:
             reasons = self._relaxed(gang)
             rests = self.snapshot.rests.get(gang.id)
-            by_request = any(text == TOGETHER or text.startswith(REQUEST) for text in reasons)
+            by_request = any(text == TOGETHER or text.startswith(f"would fit without {REQUEST}") for text in reasons)
             reasons += [rests] if rests == WHOLLY or (rests and by_request) else []
         return {"alone": alone, "reasons": tuple(reasons)}
 
@@ -463,7 +463,7 @@ class _Judge:
             changes = {f"{LEVEL} and on {CLOSED}": {"required": None, **plain}}
         changes |= {"its quota": {"queue": None}, "its limit of pods a node": {"per_node": None}}
         for name in {name: None for group in gang.pods for name in group.request}:
-            changes[f"its request for {name}"] = {"pods": tuple(_without(group, name) for group in gang.pods)}
+            changes[f"{REQUEST} {name}"] = {"pods": tuple(_without(group, name) for group in gang.pods)}
         return changes
 
     def _wider(self, gang: Gang, what: str) -> str:
@@ -477,7 +477,7 @@ class _Judge:
                 return f"would fit without {LEVEL}, in one {level} undecided in the time"
         if what == CLOSED:
             return f"would fit on {what}"
-        return PODS if what == "its request for pods" else f"would fit without {what}"
+        return PODS if what == f"{REQUEST} pods" else f"would fit without {what}"
 
     def _with(self, gangs: Sequence[Gang], objectives: Sequence[str]) -> GangPlacementInstance:
         data = self.instance.to_dict()

@@ -51,12 +51,17 @@ class Parser(argparse.ArgumentParser):
         return near(wrong[2].removeprefix("--"), known).replace("mean '", "mean '--")
 
 
+def refuse_spaces(arguments: Sequence[str]) -> None:
+    """Numbers with spaces after ``--sharing``, of which the second would be taken for the log: an InputError."""
+    listed = re.search(r"(?:^|\0)--sharing((?:\0[0-9.]+){2,})", "\0".join(arguments))
+    if listed:
+        raise InputError(f"--sharing: joined by commas: --sharing {listed[1][1:].replace(chr(0), ',')}")
+
+
 def split_settings(arguments: Sequence[str]) -> list[str]:
-    """``--set a=1 b=2`` as ``--set a=1 --set b=2``; numbers with spaces after ``--sharing``: an InputError."""
+    """``--set a=1 b=2`` as ``--set a=1 --set b=2``, so that it may be written either way."""
     result: list[str] = []
     settings = False
-    if listed := re.search(r"(?:^|\0)--sharing((?:\0[0-9.]+){2,})", "\0".join(arguments)):
-        raise InputError(f"--sharing: joined by commas: --sharing {listed[1][1:].replace(chr(0), ',')}")
     for position, argument in enumerate(arguments):
         if argument == "--":
             return [*result, *arguments[position:]]

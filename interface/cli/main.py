@@ -13,7 +13,7 @@ from contextlib import redirect_stderr, redirect_stdout, suppress
 from typing import TextIO, cast
 
 from schedgap import interrupt
-from schedgap.cli.arguments import Parser, split_settings
+from schedgap.cli.arguments import Parser, refuse_spaces, split_settings
 from schedgap.formulations.common.errors import SchedgapError
 from schedgap.interrupt import INTERRUPTED, Door, at_once, at_work, deaf, engines_left, leave, terminate_like_ctrl_c
 
@@ -146,6 +146,7 @@ def _dispatch(arguments: list[str]) -> int:
 
             complete(parser, name)
         try:
+            refuse_spaces(arguments)
             parsed = parser.parse_args(split_settings(arguments))
         except SystemExit as ending:  # --help and --version
             return int(ending.code or 0)

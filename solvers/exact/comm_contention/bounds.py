@@ -87,10 +87,11 @@ def set_bound(points: Floats, count: int, state: States, tasks: Tasks) -> float:
         whole = min(whole, value)
         apart = min(apart, value + _present(clock, points[p, LEFT : LEFT + n], ordered, state, tasks))
     volumes = least[LEFT:]
+    by_volume = volumes[:, None] >= volumes
     for j in range(n):
         if state[j] == WAITING and tasks.release[j] > clock:
             moved = _moved(volumes, tasks.release[j] - clock, state, tasks)
-            apart += _best_start(volumes, moved, tasks.size[j], volumes[:, None] >= volumes, state, tasks)
+            apart += _best_start(volumes, moved, tasks.size[j], by_volume, state, tasks)
     apart += _srpt(clock, volumes, state, tasks, False)
     return max(whole + _srpt(clock, volumes, state, tasks, True), apart)
 
