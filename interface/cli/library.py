@@ -34,7 +34,8 @@ def add_library(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="check every record anew; exit status 1 where one fails",
     )
-    listed.add_argument("--bks", action="store_true", help="print them in the fields of ScheduleOpt's bks.json")
+    printed = listed.add_mutually_exclusive_group()
+    printed.add_argument("--bks", action="store_true", help="print them in the fields of ScheduleOpt's bks.json")
     submitted = actions.add_parser("submit", help="check a schedule or a certificate, and improve the record")
     submitted.add_argument("id", metavar="ID", help="of the record")
     submitted.add_argument("solution", nargs="?", metavar="SOLUTION", help="a solution, or what solve --json prints")
@@ -46,8 +47,8 @@ def add_library(parser: argparse.ArgumentParser) -> None:
     for one in (listed, solved, submitted, shown):
         text = "records of your own, before the shipped ones"
         one.add_argument("--library", type=Path, metavar="DIR", help=f"{text}; submit writes there")
-    for one in (listed, solved, submitted):
-        one.add_argument("--json", action="store_true", help="print one JSON object")
+    for form in (printed, solved, submitted):
+        form.add_argument("--json", action="store_true", help="print one JSON object")
 
 
 def run_library(arguments: argparse.Namespace) -> int:

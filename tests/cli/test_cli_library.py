@@ -289,6 +289,8 @@ def test_records_in_the_fields_of_scheduleopt(command: Command) -> None:
             assert row["lb"]["value"] <= row["ub"]["value"] * (1 + 1e-9) + 1e-9
     assert rows["g-vne/tiny-1"]["lb"]["solver"] == "schedgap colgen highs 1.13.1 schedgap 0.1.0"
     assert rows["g-vne/tiny-1"]["lb"]["hardware"] is None and rows["g-vne/tiny-1"]["lb"]["time"] is None
+    both = command("library", "list", "--bks", "--json")
+    assert both.status == 2 and "--json: not allowed with argument --bks" in both.message and not both.out
 
 
 def test_names_of_strangers_do_not_steer_the_terminal(command: Command, folder: Path) -> None:
