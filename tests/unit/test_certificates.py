@@ -51,6 +51,7 @@ STANDARD = {
     "schedgap.solvers.certificates.rules.comm_orders", "rules.comm_orders",
     "schedgap.solvers.certificates.rules.pausing", "rules.pausing",
     "schedgap.solvers.certificates.rules.gang_prices", "rules.gang_prices",
+    "schedgap.solvers.certificates.rules.ddl_paths", "rules.ddl_paths",
 }  # fmt: skip
 PROBLEMS = ["rar-ddls", "hadar", "gpu-sharing", "comm-contention", "ddl-cluster", "g-vne", "ddljs", "gang-placement"]
 SEEDS = {"gpu-sharing": 0, "ddl-cluster": 2}

@@ -14,6 +14,7 @@ from schedgap.solvers.certificates.linear import GRID
 from schedgap.solvers.certificates.make import Leaf, Way, by_branching
 from schedgap.solvers.certificates.tree import Unproven
 from schedgap.solvers.exact.ddl_cluster.bound import priced
+from schedgap.solvers.exact.ddl_cluster.paths import SPAN, priced_paths
 
 
 def leaves(instance: DdlClusterInstance, given: dict[str, Any]) -> Iterator[Leaf]:
@@ -25,6 +26,10 @@ def leaves(instance: DdlClusterInstance, given: dict[str, Any]) -> Iterator[Leaf
     found = priced(instance)
     prices = np.rint(found.prices * GRID).astype(np.int64).tolist()
     yield "machines", {}, {"fineness": found.fineness, "edges": found.edges.tolist(), "prices": prices}
+    if (ways := priced_paths(instance)) is not None:
+        gpus, links = np.rint(ways.prices * GRID).astype(np.int64).tolist()
+        content = {"fineness": ways.fineness, "span": SPAN, "first": ways.first, "gpus": gpus, "links": links}
+        yield "machines", {}, {"paths": content}
 
 
 def way(instance: DdlClusterInstance, given: dict[str, Any], value: Fraction | None) -> Way:

@@ -15,8 +15,10 @@ from fractions import Fraction
 from typing import Any
 
 try:
+    from schedgap.solvers.certificates.rules.ddl_paths import Buckets, Path, cheapest, checked
     from schedgap.solvers.certificates.rules.pausing import GRID, paused
 except ImportError:  # run as a file
+    from rules.ddl_paths import Buckets, Path, cheapest, checked  # type: ignore[import-not-found, no-redef]
     from rules.pausing import GRID, paused  # type: ignore[import-not-found, no-redef]
 
 Gpu = tuple[str, int]
@@ -227,6 +229,14 @@ def machines(instance: Mapping[str, Any], options: Mapping[str, Any], model: Any
     ends, which is I_j c_j + (I_j - 1) m_j at least, since a job does not compute while its all-reduces move, and the
     cost of I_j c_j seconds on each of its GPUs until then, less what N GPUs are worth. A job begins in the tick of its
     arrival, and may be done up to a tick sooner than counted.
+
+    Or ``{"paths": {"fineness": k, "span": s, "first": n, "gpus": [...], "links": [...]}}``, prices of the time of GPUs
+    and of links in buckets of s ticks from n buckets on: the sum over jobs of the least of JCT and cost, less what N
+    GPUs and all links are worth. What is left of a job, of I_j (c_j + m_j) seconds, as one of its workers sees it,
+    falls by at most a second a second: in computing, while it holds its GPU; in the latency; and in a message, which
+    loads each of its servers' links as fast as it moves. Its parts come one after the other, so what it costs is the
+    cost of a way through them that may pause, at the prices of G_j GPUs and of the links of the servers that it spans
+    at least. Workers share messages and the finish: the mean over them of what their ways cost is what the job costs.
     """
     jobs, link = instance["jobs"], instance["link"]
     b, latency = Fraction(link["seconds_per_unit"]), Fraction(link.get("latency", 0))
@@ -282,7 +292,22 @@ def machines(instance: Mapping[str, Any], options: Mapping[str, Any], model: Any
             total += max(alone[j], (least - 1) * tick - begun + message[j])
         return Fraction(total / len(jobs))
 
+    def by_paths(fineness: int, span: int, first: int, gpus: list[int], links: list[int]) -> Fraction:
+        whole = [fineness, span, first]
+        if not all(isinstance(n, int) and not isinstance(n, bool) for n in whole) or abs(fineness) > 60:
+            raise ValueError("fineness, span and first must be whole numbers")
+        buckets = Buckets(Fraction(2) ** -fineness, span, first, gpus, links)
+        paths = [
+            Path(start, c, m - move, move, job["iterations"], job["gpus"], n if n > 1 else 0)
+            for job, start, c, m, move, n in zip(jobs, arrival, computing, message, moving, spans, strict=True)
+        ]
+        checked(paths, buckets)
+        worth = (sum(sizes) * sum(gpus) + len(sizes) * sum(links)) * span * buckets.tick / GRID
+        return (sum((cheapest(path, buckets) for path in paths), Fraction(0)) - worth) / len(jobs)
+
     def price(given: Mapping[str, Any], box: Mapping[str, Any]) -> Fraction:
+        if "paths" in given:
+            return by_paths(**given["paths"])
         if "prices" in given:
             return by_prices(**given)
         if set(given) - {"shares"}:

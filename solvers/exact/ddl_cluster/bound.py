@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from schedgap.formulations.common.instance import once_per_instance
 from schedgap.formulations.ddl_cluster import bounds
 from schedgap.formulations.ddl_cluster.instance import DdlClusterInstance
+from schedgap.solvers.exact.ddl_cluster.paths import priced_paths
 from schedgap.solvers.exact.job_prices import PricedJobs, ascend, best_starts, event_edges, least
 
 Floats = NDArray[np.float64]
@@ -41,7 +42,9 @@ class Priced:
 @once_per_instance
 def lower_bound(instance: DdlClusterInstance) -> float:
     """A lower bound on the mean of finish - arrival, in seconds: the best of one resource, of shares, and of prices."""
-    return max(bounds.lower_bound(instance), priced(instance).value * (1 - _SAFETY) / len(instance.jobs))
+    paths = priced_paths(instance)
+    value = max(priced(instance).value, -math.inf if paths is None else paths.value)
+    return max(bounds.lower_bound(instance), value * (1 - _SAFETY) / len(instance.jobs))
 
 
 @once_per_instance
