@@ -303,7 +303,7 @@ def machines(instance: Mapping[str, Any], options: Mapping[str, Any], model: Any
         ]
         checked(paths, buckets)
         worth = (sum(sizes) * sum(gpus) + len(sizes) * sum(links)) * span * buckets.tick / GRID
-        return (sum((cheapest(path, buckets) for path in paths), Fraction(0)) - worth) / len(jobs)
+        return Fraction((sum(cheapest(path, buckets) for path in paths) - worth) / len(jobs))
 
     def price(given: Mapping[str, Any], box: Mapping[str, Any]) -> Fraction:
         if "paths" in given:

@@ -100,7 +100,7 @@ def priced_paths(instance: DdlClusterInstance) -> PricedPaths | None:
             length += Fraction(link.latency) + Fraction(link.seconds_per_unit) * Fraction(job.message)
         whole = job.iterations * length
         ticks = math.floor(whole / exact)
-        remains = _remains(np.arange(ticks + 2) * tick, job.iterations, *part)
+        remains = _remains(np.arange(ticks + 2, dtype=np.float64) * tick, job.iterations, *part)
         low = max(0, math.floor((whole - ahead) / exact))
         rates = float(job.gpus), float(wide if wide > 1 else 0)
         paths.append(_Path(bucket, float(ahead), low, float(whole), rates, remains))
