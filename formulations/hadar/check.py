@@ -48,11 +48,18 @@ def check(instance: HadarInstance, solution: HadarSolution) -> CheckReport:
     busy = 0
     for job in instance.jobs:
         runs = held.get(job.id, [])
-        progress = Fraction(0)
-        known: dict[tuple[str, ...], Fraction] = {}
+        done: dict[tuple[str, ...], int] = defaultdict(int)  # slots by the types held in them
         for first, last, devices in runs:
-            busy += sum(devices.values()) * (last - first + 1)
-            progress += _run_progress(instance, job, first, last, devices, violations, known)
+            count = sum(devices.values())
+            busy += count * (last - first + 1)
+            kinds = tuple(sorted({kind for _, kind in devices}))
+            done[kinds] += _useful_slots(instance, job, first, last, count, violations)
+            violations += [
+                Violation("type", f"job {job.id}, {_slots(first, last)}: cannot use devices of type {kind}")
+                for kind in kinds
+                if job.throughput.get(kind, 0) <= 0
+            ]
+        progress = sum((slots * _in_a_slot(instance, job, kinds) for kinds, slots in done.items()), Fraction(0))
         end = max((last for _, last, _ in runs), default=0)
         finished = bool(runs) and progress >= job.work * (1 - CHECK_TOLERANCE)
         completion[job.id] = end if finished else None
@@ -104,19 +111,22 @@ def _slots(first: int, last: int) -> str:
     return f"slot {first}" if first == last else f"slots {first} to {last}"
 
 
-def _run_progress(
-    instance: HadarInstance,
-    job: Job,
-    first: int,
-    last: int,
-    devices: Mapping[Pool, int],
-    violations: list[Violation],
-    known: dict[tuple[str, ...], Fraction],
-) -> Fraction:
-    """Iterations done in a run, W L min X a slot (1a, 1b); a slot that breaks a rule does none, with a violation.
+def _in_a_slot(instance: HadarInstance, job: Job, kinds: tuple[str, ...]) -> Fraction:
+    """Iterations in a slot on devices of these types, W L min X (1a, 1b); 0 where one cannot be used."""
+    slowest = min(exact(job.throughput.get(kind, 0)) for kind in kinds)
+    return job.workers * exact(instance.slot_length) * slowest
 
-    `known` keeps those of a slot of the job by the types that it holds.
+
+def _useful_slots(
+    instance: HadarInstance, job: Job, first: int, last: int, count: int, violations: list[Violation]
+) -> int:
+    """Slots of a run that count: after the arrival, up to the horizon, with the whole gang.
+
+    What breaks a rule is added to the violations.
     """
+    useful = max(0, min(last, instance.horizon) - max(first, job.arrival, 1) + 1)
+    if useful == last - first + 1 and count == job.workers:
+        return useful
     where = _slots(first, last)
     if first < 1 or last > instance.horizon:
         outside = "is outside" if first == last else "reach outside"
@@ -129,29 +139,16 @@ def _run_progress(
                 float(job.arrival - first),
             )
         )
-    # what lies outside the horizon or before the arrival does not count
-    useful = max(0, min(last, instance.horizon) - max(first, job.arrival, 1) + 1)
-    count = sum(devices.values())
-    if count != job.workers:
-        violations.append(
-            Violation(
-                "gang",
-                f"job {job.id}, {where}: holds {count} devices, its gang is {job.workers} or none",
-                float(abs(count - job.workers)),
-            )
+    if count == job.workers:
+        return useful
+    violations.append(
+        Violation(
+            "gang",
+            f"job {job.id}, {where}: holds {count} devices, its gang is {job.workers} or none",
+            float(abs(count - job.workers)),
         )
-        useful = 0
-    kinds = tuple(sorted({kind for _, kind in devices}))
-    if kinds not in known:
-        rates = {kind: exact(job.throughput.get(kind, 0)) for kind in kinds}
-        unusable = [kind for kind in kinds if rates[kind] <= 0]
-        if unusable:
-            violations += [
-                Violation("type", f"job {job.id}, {where}: cannot use devices of type {kind}") for kind in unusable
-            ]
-            return Fraction(0)
-        known[kinds] = job.workers * exact(instance.slot_length) * min(rates.values())
-    return useful * known[kinds]
+    )
+    return 0
 
 
 def utility_of(instance: HadarInstance, job: Job, last: int) -> Fraction:

@@ -122,6 +122,16 @@ class ProgressTables:
     jobs: tuple[JobTable, ...]  # one table per job
 
     @cached_property
+    def workers(self) -> Ints:
+        """(J,) W_j."""
+        return np.array([job.workers for job in self.jobs], dtype=np.int64)
+
+    @cached_property
+    def type_steps(self) -> Ints:
+        """(J, R) the ``type_step`` of all jobs."""
+        return np.array([job.type_step for job in self.jobs], dtype=np.int64)
+
+    @cached_property
     def possible(self) -> NDArray[np.bool_]:
         """(J,) whether a job can finish by the horizon when it is alone."""
         return np.array([job.earliest <= self.horizon for job in self.jobs])

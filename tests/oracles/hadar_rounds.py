@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.optimize import linprog
 
 from schedgap.formulations.hadar.instance import HadarInstance
 from schedgap.formulations.hadar.tables import FINEST, ProgressTables, tables
@@ -230,3 +231,45 @@ def gavel(instance: HadarInstance, objective: str) -> Policy:
         return rounds.serve(state)
 
     return decide
+
+
+def shares(data: ProgressTables, jobs: Ints) -> NDArray[np.float64]:
+    """(n, R) what a job gets of a type in a slot, in units of its equal share; 0 where it has no room."""
+    rows = np.zeros((len(jobs), len(data.types)))
+    for i, j in enumerate(jobs):
+        job = data.jobs[int(j)]
+        useful = np.where(job.workers <= data.capacity, job.type_step, 0) / float(job.target)
+        if useful.any():
+            rows[i] = useful * job.workers * data.capacity.sum() / (useful * data.capacity).sum()
+    return rows
+
+
+def most_of_max_min(data: ProgressTables, jobs: Ints) -> tuple[float, float]:
+    """The largest least ratio of the jobs, by a program with columns of each, and the largest sum of ratios then."""
+    ratio = shares(data, jobs)
+    able = np.flatnonzero(ratio.any(axis=1))
+    n, kinds = len(jobs), len(data.types)
+    if not len(able):
+        return 0.0, 0.0
+    own = np.zeros((n, n * kinds))
+    least = np.zeros((n, n * kinds))
+    devices = np.zeros((kinds, n * kinds))
+    for i, j in enumerate(jobs):
+        own[i, i * kinds : (i + 1) * kinds] = 1.0
+        least[i, i * kinds : (i + 1) * kinds] = ratio[i]
+        devices[:, i * kinds : (i + 1) * kinds] = np.eye(kinds) * data.jobs[int(j)].workers
+    room = np.concatenate((np.ones(n), data.capacity))
+    held = np.vstack((own, devices))
+    boxes = [(0.0, float(r > 0)) for r in ratio.ravel()]
+    above = np.column_stack((np.vstack((held, -least[able])), np.append(np.zeros(n + kinds), np.ones(len(able)))))
+    first = linprog(
+        np.append(np.zeros(n * kinds), -1.0), above, np.append(room, np.zeros(len(able))), bounds=[*boxes, (0, None)]
+    )
+    value = float(first.x[-1])
+    second = linprog(
+        -ratio.ravel(),
+        np.vstack((held, -least[able])),
+        np.append(room, np.full(len(able), -value * (1 - 1e-9))),
+        bounds=boxes,
+    )
+    return value, -float(second.fun)
