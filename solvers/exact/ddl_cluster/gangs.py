@@ -170,7 +170,7 @@ def blocks_of(order: Order) -> list[tuple[int, ...]]:
 
 
 @njit_inline
-def _draw(state: Ints) -> float:
+def draw(state: Ints) -> float:
     """A number in [0, 1): the generator of 48 bits of POSIX (drand48)."""
     state[0] = (state[0] * 25214903917 + 11) & MASK
     return float(state[0] / (MASK + 1))
@@ -179,17 +179,17 @@ def _draw(state: Ints) -> float:
 @njit_inline
 def _near(place: int, length: int, state: Ints) -> int:
     """Another place, a near one more often."""
-    away = max(1, int(length ** _draw(state)))
-    return min(max(place + (away if _draw(state) < 0.5 else -away), 0), length - 1)
+    away = max(1, int(length ** draw(state)))
+    return min(max(place + (away if draw(state) < 0.5 else -away), 0), length - 1)
 
 
 @njit_inline
 def _paired_anew(tables: WalkTables, order: Order, state: Ints) -> bool:
     """Two blocks exchange partners, or come together, or one is parted; whether there was anything to change."""
-    one = int(_draw(state) * order.length[0])
+    one = int(draw(state) * order.length[0])
     if tables.wide[order.first[one]] == 0:
         return False
-    if order.second[one] >= 0 and _draw(state) < 0.3:
+    if order.second[one] >= 0 and draw(state) < 0.3:
         parted = order.second[one]
         order.second[one] = -1
         _put_in(order, _near(one, order.length[0], state), parted, -1)
@@ -199,9 +199,9 @@ def _paired_anew(tables: WalkTables, order: Order, state: Ints) -> bool:
         return False
     j, a = order.first[one], order.second[one]
     k, b = order.first[other], order.second[other]
-    if a >= 0 and _draw(state) < 0.5:
+    if a >= 0 and draw(state) < 0.5:
         j, a = a, j
-    if b >= 0 and _draw(state) < 0.5:
+    if b >= 0 and draw(state) < 0.5:
         k, b = b, k
     if tables.shared[j, k, 0] == 0:
         return False
@@ -241,8 +241,8 @@ def walk(
     for _ in range(moves):
         heat *= cooling
         _copy(now, trial)
-        place = int(_draw(state) * trial.length[0])
-        kind = _draw(state)
+        place = int(draw(state) * trial.length[0])
+        kind = draw(state)
         if kind < 0.4:
             first, second = trial.first[place], trial.second[place]
             to = _near(place, trial.length[0], state)
@@ -255,7 +255,7 @@ def walk(
         elif not _paired_anew(tables, trial, state):
             continue
         found = total_of(tables, trial, free)
-        if found <= present or _draw(state) < math.exp((present - found) / heat):
+        if found <= present or draw(state) < math.exp((present - found) / heat):
             _copy(trial, now)
             present = found
             if found < least:

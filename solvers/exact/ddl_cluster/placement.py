@@ -18,6 +18,7 @@ from schedgap.formulations.ddl_cluster.simulate_plain import POLICIES, simulate_
 from schedgap.solvers.exact.ddl_cluster.bound import lower_bound
 from schedgap.solvers.exact.ddl_cluster.lns import solve_lns
 from schedgap.solvers.exact.ddl_cluster.methods import solve_cp, too_late
+from schedgap.solvers.exact.ddl_cluster.task_walks import improve_by_walks
 from schedgap.solvers.incumbent import Incumbent, optimal
 from schedgap.solvers.result import Deadline, Result, SolveOptions, Status, Termination, package_version
 
@@ -25,6 +26,8 @@ MOST = 200_000
 """Ways to give GPUs to jobs that are gone through; beyond, placements are drawn at random and nothing is proven."""
 DRAWN = 200
 """Placements that are drawn where there are too many, unless the time limit comes first."""
+_WALKING = 0.75
+"""Of the limits that are left: what walks may take before the neighbourhoods."""
 _DRAWING = 0.5
 """Of the time: what drawing may take."""
 PART = 0.2
@@ -157,8 +160,11 @@ def _all_placements(instance: DdlClusterInstance, best: Incumbent) -> Terminatio
 
 
 def _improved(instance: DdlClusterInstance, best: Incumbent) -> Termination | None:
-    """The best schedule so far improved by neighbourhoods, until the limit."""
+    """The best schedule so far improved by walks and by neighbourhoods, until the limit."""
     options = best.options
+    improve_by_walks(instance, best, _WALKING)
+    if best.finished():
+        return Termination.FINISHED if not best.out_of_time() else None
     search = solve_lns(instance, replace(options, start=best.solution, work_limit=best.work_left()))
     best.interrupted = search.termination is Termination.INTERRUPTED
     best.work += options.work_limit or 0.0
