@@ -236,7 +236,9 @@ exchanges of equal jobs is an optimum.
 """
 
 
-def time_fractions(data: ProgressTables, jobs: Ints, left: Floats, policy: str) -> tuple[Floats, float]:
+def time_fractions(
+    data: ProgressTables, jobs: Ints, left: Floats, policy: str, by_class: bool = False
+) -> tuple[Floats, float]:
     """The fractions Y and the value of a policy's linear program.
 
     Constraints: ``sum_r Y[j,r] <= 1``; ``sum_j W_j Y[j,r] <= c_r``; Y = 0 where the type cannot hold the gang.
@@ -246,6 +248,10 @@ def time_fractions(data: ProgressTables, jobs: Ints, left: Floats, policy: str) 
     - ``max-sum``: max sum_j sum_r Y[j,r] W_j X[j,r], iterations per unit of time;
     - ``makespan``: min M with ``M p_j >= `` what is left of j's work, solved exactly as max 1/M.
 
+    Parameters
+    ----------
+    by_class : of ``max-min`` only: equal jobs get the same fractions, see `MOST_APART`
+
     Returns
     -------
     tuple
@@ -253,7 +259,6 @@ def time_fractions(data: ProgressTables, jobs: Ints, left: Floats, policy: str) 
     """
     from scipy import sparse  # slow to load
 
-    by_class = policy == "max-min" and len(data.jobs) > MOST_APART
     several, own_class = np.ones(len(jobs)), np.arange(len(jobs))
     if by_class:
         jobs, several, own_class = _classes(data, jobs)
@@ -482,13 +487,14 @@ def gavel(
     refuse_long_delay("gavel", instance, restart_delay)
     data = tables(instance)
     rounds = Rounds(data)
+    by_class = policy == "max-min" and len(data.jobs) > MOST_APART
     programs = 0
 
     def decide(state: State) -> dict[int, Ints]:
         nonlocal programs
         if state.changed:
             jobs = np.array(state.active, dtype=np.int64)
-            fractions, _ = time_fractions(data, jobs, state.missing / state.finer, policy)
+            fractions, _ = time_fractions(data, jobs, state.missing / state.finer, policy, by_class)
             programs += 1
             entries = np.argwhere(fractions > 0)
             given = fractions[tuple(entries.T)]

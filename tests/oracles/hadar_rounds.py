@@ -216,7 +216,7 @@ class Rounds:
         return grids
 
 
-def gavel(instance: HadarInstance, objective: str) -> Policy:
+def gavel(instance: HadarInstance, objective: str, by_class: bool = False) -> Policy:
     """Fractions anew at every change of the job set, rounds by priority."""
     data = tables(instance)
     rounds = Rounds(data)
@@ -224,7 +224,7 @@ def gavel(instance: HadarInstance, objective: str) -> Policy:
     def decide(state: State) -> dict[int, Ints]:
         if state.changed:
             jobs = np.array(state.active, dtype=np.int64)
-            fractions, _ = time_fractions(data, jobs, state.missing / state.finer, objective)
+            fractions, _ = time_fractions(data, jobs, state.missing / state.finer, objective, by_class)
             rounds.set(
                 {(int(j), r): float(fractions[i, r]) for i, j in enumerate(jobs) for r in range(len(data.types))}
             )
