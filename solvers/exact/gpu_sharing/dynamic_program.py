@@ -19,7 +19,7 @@ from schedgap.solvers.exact.gpu_sharing.lp import (
     fitting,
     losses,
     mean_loss,
-    reach,
+    shortest_runs,
     spare,
 )
 from schedgap.solvers.exact.gpu_sharing.search import OverlapSchedule
@@ -51,9 +51,11 @@ from schedgap.solvers.exact.gpu_sharing.states import (
     keep,
     least_cost,
     load,
+    look_ahead,
     prune,
     room,
     slowed,
+    unused,
 )
 from schedgap.solvers.incumbent import Incumbent
 from schedgap.solvers.result import NO_DEADLINE, Deadline
@@ -83,6 +85,7 @@ def expand(
                     many += 1
             node.counts[MANY], node.counts[LEVEL] = many, 0
             levels.of_partner[0], levels.place[0], levels.choice[0], levels.value[0] = False, 0, 0, here.bound[i]
+            look_ahead(slot, here.potential[i], many, levels, tables, potentials)
         _choose(slot, stop, here.potential[i], count, limit, node, levels, after, tables, potentials, found)
         if node.counts[LEVEL] >= 0:
             return i
@@ -110,7 +113,7 @@ def _start_costs_too_much(
         if node.status[j] == WAITING:  # it was decided that it does not start in this slot
             bound += wait[p, j, slot + 1] - wait[p, j, slot]
     levels.value[d] = max(bound, levels.value[d])
-    return bound > limit
+    return levels.value[d] + unused(levels.place[d], 0, slot, p, node, levels, tables, potentials) > limit
 
 
 @njit_inline
@@ -128,9 +131,11 @@ def _next_of_job(
     before = potentials.least_wait[p, j, slot]
     if c == 0:
         then = levels.value[d] + potentials.least_wait[p, j, slot + 1] - before
-        return _enter(levels, d + 1, False, w + 1, then) if then <= limit else d
+        more = unused(w + 1, 0, slot, p, node, levels, tables, potentials) if then <= limit else 0.0
+        return _enter(levels, d + 1, False, w + 1, then) if then + more <= limit else d
     then = levels.value[d] + potentials.least_start[p, q, slot] - before
-    if then > limit:
+    gpus = tables.gpus[j]
+    if then > limit or then + unused(w + 1, gpus, slot, p, node, levels, tables, potentials) > limit:
         return d
     node.status[j], node.alone[j] = RUNNING, 0
     node.kind[j], node.start[j], node.remaining[j] = q, slot, tables.work[q]
@@ -315,7 +320,7 @@ def _compile() -> None:
     short = np.zeros(1, dtype=np.int16)
     best = Best(short, short.copy(), short.copy(), np.zeros((1, 1), dtype=np.int64), np.array([1, 0, 0, 9]))
     states, after = room(1, 2, 2), room(1, 2, 2)
-    expand(1, 0, 1, 9, 1, 1.0, empty_node(1), empty_levels(1), states, after, tables, potentials, best)
+    expand(1, 0, 1, 9, 1, 1.0, empty_node(1), empty_levels(1, 1), states, after, tables, potentials, best)
     prune(1, 0, 1.0, after, tables, potentials, best.sums)
 
 
@@ -342,18 +347,13 @@ def tables_of(instance: GpuSharingInstance, choices: Choices, columns: Columns) 
         slowdown=data.slowdown.copy(),
         fits=fits,
         latest=latest,
-        shortest=reach(columns, len(choices.jobs))[0],
+        shortest=shortest_runs(columns, len(choices.jobs)),
         total=instance.total_gpus,
         last=last,
     )
 
 
 Sharing = tuple[Ints, Ints, NDArray[np.bool_]]
-
-
-def sharing_of(choices: Choices, columns: Columns) -> Sharing:
-    """With whom the columns can share in each of their slots."""
-    return can_share(choices, columns, *reach(columns, len(choices.jobs)))
 
 
 def potential(
@@ -431,6 +431,8 @@ _LP_COST = 5e-5
 """Work of an LP for each slot of its runs, about its seconds."""
 _MANY = 1_000
 """States of a slot from which on further potentials are tried."""
+_PRICED = 1.0
+"""Their LPs' work over that of the search so far, at most: an LP can take far longer than what it saves."""
 _POTENTIALS = 32
 _PRICE_BYTES = 2e8
 _TRIES = 20
@@ -475,7 +477,7 @@ class DynamicProgram:
 
     def __post_init__(self) -> None:
         self._tables = tables_of(self.instance, self.choices, self.columns)
-        self._sharing = sharing_of(self.choices, self.columns)
+        self._sharing = can_share(self.choices, self.columns)
         self._rng = np.random.default_rng(self.best.options.seed)
         n = len(self.instance.jobs)
         size = min(_BYTES, (self.best.options.memory_limit or math.inf) / 2)
@@ -498,7 +500,8 @@ class DynamicProgram:
             np.array([1, 0, 0, most + 1], dtype=np.int64),
         )
         limit = most + _TOLERANCE
-        node, levels = empty_node(n), empty_levels(n)
+        self._priced = 0.0
+        node, levels = empty_node(n), empty_levels(n, tables.total)
         here, after = self._rooms
         for part in here[:-1]:
             part[0] = 0
@@ -537,8 +540,12 @@ class DynamicProgram:
             if len(alive) < _MANY or self._over():
                 break
             rest = self._rest(slot, int(self._rng.choice(alive)), states)
+            costs = _LP_COST * int(rest.slots.sum())
+            if self._priced + costs > _PRICED * _COST * sums[TRIED]:
+                break
             prices = column_bound(self.instance, self.choices, rest, self.until, by_mode=True)
-            self.best.work += _LP_COST * int(rest.slots.sum())
+            self._priced += costs
+            self.best.work += costs
             if prices is None:
                 break
             p = count if count < self._places else int(self._rng.integers(1, self._places))

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from schedgap.formulations.common.compiled import njit_cached
 from schedgap.formulations.gpu_sharing.instance import GpuSharingInstance
 from schedgap.formulations.gpu_sharing.modes import Choices
 from schedgap.solvers.linear_program import solve_once
@@ -258,39 +260,63 @@ def _pair_part(choices: Choices, kinds: Kinds, pair: Ints, slot: Ints, slots: in
     return sparse.csc_matrix((values, where), shape=(budget + len(kinds.job), len(pair)))
 
 
-def can_share(
-    choices: Choices, columns: Columns, shortest: Ints, earliest: Ints
-) -> tuple[Ints, Ints, NDArray[np.bool_]]:
+def can_share(choices: Choices, columns: Columns) -> tuple[Ints, Ints, NDArray[np.bool_]]:
     """With whom runs can share in each of their slots.
 
     Two jobs that share do so in all slots in which both run. So run r of j can share with k in slot t only if some run
-    of k through t meets r in no more slots than r can lose beside k; the fewest are met by the shortest run of k that
-    begins in t, or ends there or begins as early as it can. Returns the column and the slot of each entry, and
-    (entries, jobs) whether it can be shared with the job.
-
-    Parameters
-    ----------
-    shortest, earliest : of each job, the fewest slots of a run and the first slot of any
+    of k through t meets r in no more slots than r can lose beside k, and than it can lose beside j itself. Returns the
+    column and the slot of each entry, and (entries, jobs) whether it can be shared with the job.
     """
     owner, slot = columns.entries()
-    start = columns.start[owner][:, None]
-    end = (columns.start + columns.slots - 1)[owner][:, None]
-    now = slot[:, None]
-    met = np.full((len(owner), len(shortest)), np.iinfo(np.int64).max)
-    for begin in (now, np.maximum(earliest, now - shortest + 1)):
-        met = np.minimum(met, np.minimum(end, begin + shortest - 1) - np.maximum(start, begin) + 1)
-    loss = losses(choices)[columns.job[owner]]
-    able = met * loss <= columns.slack[owner][:, None] + 1e-9
-    return owner, slot, able & (earliest <= now) & choices.tables.may_share[columns.job[owner]]
+    first, fits = fitting(choices)
+    able = np.zeros((len(owner), len(choices.jobs)), dtype=np.bool_)
+    order = np.lexsort((columns.start, columns.job))
+    of_job = np.searchsorted(columns.job[order], np.arange(len(choices.jobs) + 1))
+    place = (np.cumsum(columns.slots) - columns.slots)[order]
+    kind = (first[columns.job] + columns.mode)[order]
+    last = (columns.start + columns.slots - 1)[order]
+    begin = columns.start[order]
+    runs = Runs(columns.job[order], kind, begin, last, columns.slack[order], place)
+    _meet(runs, of_job, losses(choices), fits, able)
+    return owner, slot, able
 
 
-def reach(columns: Columns, jobs: int) -> tuple[Ints, Ints]:
-    """Of each job, the fewest slots of a column and the first slot of any."""
-    far = int((columns.start + columns.slots).max(initial=1))
-    shortest, earliest = np.full(jobs, far), np.full(jobs, far)
+class Runs(NamedTuple):
+    """Columns by job and then by first slot, for compiled code."""
+
+    job: Ints
+    kind: Ints
+    # start, last: slots
+    start: Ints
+    last: Ints
+    slack: Floats
+    place: Ints  # of the first of their entries
+
+
+@njit_cached
+def _meet(
+    runs: Runs, of_job: Ints, loss: Floats, fits: NDArray[np.bool_], able: NDArray[np.bool_]
+) -> None:  # pragma: no cover - compiled
+    """Mark the slots in which runs can share with a job, some run of which can afford it, too."""
+    for r in range(len(runs.job)):
+        j, start, last = runs.job[r], runs.start[r], runs.last[r]
+        for k in range(len(of_job) - 1):
+            for q in range(of_job[k], of_job[k + 1]):
+                if k == j or runs.start[q] > last:
+                    break
+                begin, end = max(start, runs.start[q]), min(last, runs.last[q])
+                met = end - begin + 1
+                if met < 1 or not fits[runs.kind[r], runs.kind[q]]:
+                    continue
+                if met * loss[j, k] <= runs.slack[r] + 1e-9 and met * loss[k, j] <= runs.slack[q] + 1e-9:
+                    able[runs.place[r] + begin - start : runs.place[r] + end - start + 1, k] = True
+
+
+def shortest_runs(columns: Columns, jobs: int) -> Ints:
+    """Of each job, the fewest slots of a column."""
+    shortest = np.full(jobs, int((columns.start + columns.slots).max(initial=1)))
     np.minimum.at(shortest, columns.job, columns.slots)
-    np.minimum.at(earliest, columns.job, columns.start)
-    return shortest, earliest
+    return shortest
 
 
 def _limits(
@@ -298,7 +324,7 @@ def _limits(
 ) -> tuple[Ints, tuple[sparse.csc_matrix, sparse.csc_matrix]]:
     """The rows that say who can share: numbers (kind, partner, slot) of those that say something; their two parts."""
     jobs, gpus = len(choices.jobs), choices.tables.gpus
-    owner, when, able = can_share(choices, columns, *reach(columns, jobs))
+    owner, when, able = can_share(choices, columns)
     row = (kinds.of_column[owner][:, None] * jobs + np.arange(jobs)) * slots + when[:, None] - 1
     size = np.minimum(gpus[columns.job[owner]][:, None], gpus)
     one, other = kinds.pairs[pair, 0], kinds.pairs[pair, 1]
@@ -336,3 +362,13 @@ def spare(loss: Floats, slack: float | Floats) -> Floats:
     """Of d - W slots, what a run with these :func:`losses` may lose: nothing where no loss is so small."""
     counted: Floats = np.where(slack < loss[loss > 0].min(initial=np.inf) - 1e-9, 0.0, slack)
     return counted
+
+
+def _compile() -> None:
+    """Compile now, or load what is kept on disk: the clock of a solve starts after the imports."""
+    one, number, flag = np.zeros(1, dtype=np.int64), np.zeros(1), np.zeros((1, 1), dtype=np.bool_)
+    runs = Runs(one, one, one, one, number, one)
+    _meet(runs, np.array([0, 1], dtype=np.int64), np.zeros((1, 1)), flag, flag.copy())
+
+
+_compile()

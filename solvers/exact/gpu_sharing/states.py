@@ -117,6 +117,10 @@ class Levels(NamedTuple):
     choice: Ints  # what is tried next
     need: Ints  # GPUs that the job still needs
     value: Floats  # the least cost of what is decided so far
+    later: Floats  # what the jobs from a place on add at least if those of them that start need so many GPUs
+    # price, many: of GPUs that could take a job more, dearest first: what one adds that does not, and how many
+    price: Floats
+    many: Ints
 
 
 class Best(NamedTuple):
@@ -133,6 +137,10 @@ FREE, HELD_BACK, COST, MANY, LEVEL = 0, 1, 2, 3, 4
 USED, LOST, TRIED, LEAST = 0, 1, 2, 3
 MOST_SHARED = 255
 """GPUs that two jobs may share in a state."""
+
+
+FEW_GPUS = 64
+"""Beyond, what GPUs without enough jobs add is not looked at."""
 
 
 def room(jobs: int, states: int, table: int) -> States:
@@ -160,12 +168,14 @@ def empty_node(n: int) -> Node:  # pragma: no cover - compiled
 
 
 @njit_cached
-def empty_levels(n: int) -> Levels:  # pragma: no cover - compiled
+def empty_levels(n: int, gpus: int) -> Levels:  # pragma: no cover - compiled
     """Arrays for n jobs, each with a level for itself, for each of the others, and for free GPUs."""
     most = n * (n + 2) + 2
     of_partner, place, partner = np.zeros(most, np.bool_), np.zeros(most, np.int64), np.zeros(most, np.int64)
     choice, need, value = np.zeros(most, np.int64), np.zeros(most, np.int64), np.zeros(most)
-    return Levels(np.zeros(n, dtype=np.int64), of_partner, place, partner, choice, need, value)
+    later = np.zeros((n + 1, 2 * gpus + 1 if gpus <= FEW_GPUS else 1))
+    price, many = np.zeros(n + 1), np.zeros(n + 1, dtype=np.int64)
+    return Levels(np.zeros(n, dtype=np.int64), of_partner, place, partner, choice, need, value, later, price, many)
 
 
 @njit_inner
@@ -273,6 +283,67 @@ def least_cost(
                     both = fixed[p, q, r, first] - fixed[p, q, r, slot] + lower[p, q, r, last] - lower[p, q, r, first]
                     value += shared[j, k] * both
     return value
+
+
+@njit_inner
+def look_ahead(
+    slot: int, p: int, many: int, levels: Levels, tables: SlotTables, potentials: Potentials
+) -> None:  # pragma: no cover - compiled
+    """What the waiting jobs from each place on add at least, by how many GPUs those need of them that start."""
+    wait, later = potentials.least_wait, levels.later
+    width = later.shape[1]
+    later[many, :] = math.inf
+    later[many, 0] = 0.0
+    for w in range(many - 1, -1, -1):
+        j, start = levels.waiting[w], math.inf
+        for q in range(tables.first[j], tables.first[j + 1]):
+            start = min(start, potentials.least_start[p, q, slot])
+        start -= wait[p, j, slot]
+        waits = wait[p, j, slot + 1] - wait[p, j, slot]
+        for taken in range(width):
+            least = later[w + 1, taken] + waits
+            if taken >= tables.gpus[j]:
+                least = min(least, later[w + 1, taken - tables.gpus[j]] + start)
+            later[w, taken] = least
+
+
+@njit_inner
+def unused(
+    w: int, taken: int, slot: int, p: int, node: Node, levels: Levels, tables: SlotTables, potentials: Potentials
+) -> float:  # pragma: no cover - compiled
+    """What the jobs from place w on, and GPUs that could take a job more and do not, add at least in this slot.
+
+    The prices count full GPUs: a free one adds ``idle``, one with a single job of a kind ``alone``. Each GPU that a
+    starting job needs, `taken` and those of jobs not decided yet, spares one of them, the dearest in the best case.
+    """
+    later, price, many, held = levels.later, levels.price, levels.many, potentials.held
+    if later.shape[1] == 1:
+        return 0.0
+    price[0] = (potentials.worth[p, slot] - potentials.worth[p, slot + 1]) / tables.total
+    many[0] = node.counts[FREE]
+    idle, rest, count = price[0], price[0] * many[0], 1
+    for j in range(len(node.status)):
+        if node.status[j] == RUNNING and node.alone[j] > 0:
+            q = node.kind[j]
+            alone = idle - (held[p, q, slot] - held[p, q, slot - 1]) / tables.gpus[j]
+            at = count
+            while at > 0 and price[at - 1] < alone:
+                price[at], many[at] = price[at - 1], many[at - 1]
+                at -= 1
+            price[at], many[at] = alone, node.alone[j]
+            rest += alone * many[at]
+            count += 1
+    least, at, spared = math.inf, 0, many[0]
+    for used in range(later.shape[1]):
+        if used >= taken:
+            least = min(least, later[w, used - taken] + rest)
+        while at < count and spared == 0:
+            at += 1
+            spared = many[at] if at < count else 0
+        if at < count:
+            rest -= price[at]
+            spared -= 1
+    return least
 
 
 @njit_inner
