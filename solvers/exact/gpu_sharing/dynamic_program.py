@@ -113,7 +113,7 @@ def _start_costs_too_much(
         if node.status[j] == WAITING:  # it was decided that it does not start in this slot
             bound += wait[p, j, slot + 1] - wait[p, j, slot]
     levels.value[d] = max(bound, levels.value[d])
-    return levels.value[d] + unused(levels.place[d], 0, slot, p, node, levels, tables, potentials) > limit
+    return bool(levels.value[d] + unused(levels.place[d], 0, slot, p, node, levels, tables, potentials) > limit)
 
 
 @njit_inline
