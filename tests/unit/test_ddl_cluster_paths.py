@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from fractions import Fraction
 from typing import Any
@@ -171,8 +170,42 @@ def test_malformed_prices_are_refused(wrong: dict[str, Any]) -> None:
 
 
 def test_prices_may_cost_so_much_work_and_no_more() -> None:
-    path = Path(Fraction(0), Fraction(1), Fraction(0), Fraction(0), 2**20, 1, 0)
-    checked([path], Buckets(Fraction(1), 1, 0, [0] * 19, [0] * 19))
+    path = Path(Fraction(0), Fraction(1), Fraction(0), Fraction(0), 2**17 - 2, 1, 0)
+    checked([path] * 8, Buckets(Fraction(1), 1, 0, [2**100] * 19, [0] * 19))
     with pytest.raises(ValueError, match="too many"):
-        checked([path], Buckets(Fraction(1), 1, 0, [0] * 20, [0] * 20))
-    assert math.floor(path.alone()) == 2**20
+        checked([path] * 8, Buckets(Fraction(1), 1, 0, [0] * 20, [0] * 20))
+    with pytest.raises(ValueError, match="too many"):  # of one job, for memory
+        checked([path._replace(iterations=2**17 - 1)], Buckets(Fraction(1), 1, 0, [0], [0]))
+    with pytest.raises(ValueError, match="to 2\\^100"):
+        checked([path], Buckets(Fraction(1), 1, 0, [0], [2**100 + 1]))
+
+
+@pytest.mark.parametrize("unit", [2.0**-40, 2.0**25])
+def test_the_unit_of_time_does_not_matter(unit: float) -> None:
+    data = schedgap.generate("ddl-cluster", "small", seed=202).to_dict()
+    times = ("arrival", "forward", "backward", "message")
+    jobs = [{**job, **{name: job[name] * unit for name in times}} for job in data["jobs"]]
+    link = {**data["link"], "latency": data["link"]["latency"] * unit}
+    found = [
+        (lower_bound(instance), float(Fraction(prove_bound(instance)["claim"])))
+        for instance in (DdlClusterInstance.parse(data), DdlClusterInstance.parse({**data, "jobs": jobs, "link": link}))
+    ]
+    for bound, claim in found:
+        assert claim == pytest.approx(bound, rel=1e-8)
+    assert found[1][0] / unit == pytest.approx(found[0][0], rel=1e-3)  # ticks are met exactly, or just not
+
+
+def test_buckets_stay_few_where_short_jobs_are_far_apart() -> None:
+    job = {"gpus": 3, "iterations": 2, "forward": 1e-3, "backward": 1e-3, "message": 1e-3, "memory": 0.0}
+    instance = DdlClusterInstance.parse(
+        {
+            "problem": "ddl-cluster",
+            "gpu_memory": 1.0,
+            "servers": [{"id": "s0", "gpus": 2}, {"id": "s1", "gpus": 2}],
+            "link": {"seconds_per_unit": 1.0},
+            "jobs": [{**job, "id": f"j{j}", "arrival": 1e6 * j} for j in range(200)],
+        }
+    )
+    ways = priced_paths(instance)
+    assert ways is not None and ways.prices.shape[1] < 10_000
+    assert machines(instance, leaf_of(instance)) == Fraction(6, 1_000)

@@ -296,14 +296,23 @@ def machines(instance: Mapping[str, Any], options: Mapping[str, Any], model: Any
         whole = [fineness, span, first]
         if not all(isinstance(n, int) and not isinstance(n, bool) for n in whole) or abs(fineness) > 60:
             raise ValueError("fineness, span and first must be whole numbers")
-        buckets = Buckets(Fraction(2) ** -fineness, span, first, gpus, links)
+        tick = Fraction(2) ** -fineness
+        buckets = Buckets(Fraction(1), span, first, gpus, links)  # ticks, so that the unit of time does not matter
         paths = [
-            Path(start, c, m - move, move, job["iterations"], job["gpus"], n if n > 1 else 0)
+            Path(
+                start / tick,
+                c / tick,
+                (m - move) / tick,
+                move / tick,
+                job["iterations"],
+                job["gpus"],
+                n if n > 1 else 0,
+            )
             for job, start, c, m, move, n in zip(jobs, arrival, computing, message, moving, spans, strict=True)
         ]
         checked(paths, buckets)
-        worth = (sum(sizes) * sum(gpus) + len(sizes) * sum(links)) * span * buckets.tick / GRID
-        return Fraction((sum(cheapest(path, buckets) for path in paths) - worth) / len(jobs))
+        worth = (sum(sizes) * sum(gpus) + len(sizes) * sum(links)) * Fraction(span, GRID)
+        return Fraction((sum(cheapest(path, buckets) for path in paths) - worth) * tick / len(jobs))
 
     def price(given: Mapping[str, Any], box: Mapping[str, Any]) -> Fraction:
         if "paths" in given:

@@ -11,6 +11,8 @@ from typing import NamedTuple
 GRID = 2**40
 LARGEST = 20_000_000
 """Ticks of all jobs times buckets, at most."""
+MOST_TICKS, DEAREST = 2**17, 2**100
+"""Of one job, and of a price, so that neither memory nor digits are without end."""
 NEVER = 1 << 400
 
 
@@ -31,7 +33,7 @@ class Path(NamedTuple):
 
 
 class Buckets(NamedTuple):
-    """Prices, in 2^-40 a second, of buckets that have `span` ticks and begin `first` of them after 0."""
+    """Prices, in 2^-40, of time in buckets that have `span` ticks and begin `first` of them after 0."""
 
     tick: Fraction
     span: int
@@ -43,11 +45,12 @@ class Buckets(NamedTuple):
 def checked(paths: Sequence[Path], buckets: Buckets) -> None:
     """Raise ValueError where the prices are none, or too much work."""
     prices = [*buckets.gpus, *buckets.links]
-    if not all(isinstance(n, int) and not isinstance(n, bool) and n >= 0 for n in prices):
-        raise ValueError("prices must be whole numbers from 0")
+    if not all(isinstance(n, int) and not isinstance(n, bool) and 0 <= n <= DEAREST for n in prices):
+        raise ValueError("prices must be whole numbers from 0 to 2^100")
     if len(buckets.gpus) != len(buckets.links) or not buckets.gpus or buckets.span < 1:
         raise ValueError("every bucket must have ticks, a price of GPUs and one of links")
-    if len(prices) * sum(math.floor(path.alone() / buckets.tick) + 2 for path in paths) > 2 * LARGEST:
+    ticks = [math.floor(path.alone() / buckets.tick) + 2 for path in paths]
+    if max(ticks) > MOST_TICKS or len(prices) * sum(ticks) > 2 * LARGEST:
         raise ValueError("there are too many ticks and buckets")
     if min(path.release for path in paths) < buckets.first * buckets.span * buckets.tick:
         raise ValueError("the first bucket must begin before all jobs")

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from schedgap.formulations.common.compiled import njit_cached, njit_kernel
 from schedgap.formulations.common.instance import once_per_instance
+from schedgap.formulations.common.numbers import exact as written
 from schedgap.formulations.ddl_cluster import bounds
 from schedgap.formulations.ddl_cluster.instance import DdlClusterInstance
 from schedgap.solvers.exact.job_prices import ascend
@@ -22,6 +23,7 @@ Ints = NDArray[np.int64]
 SPAN = 16
 """Ticks of a bucket."""
 _MOST_JOBS = 2_000
+_FINEST = 60
 _CELLS = 4_000_000
 """Ticks of all jobs times buckets, at most."""
 _STEPS = 600_000_000
@@ -86,18 +88,20 @@ def priced_paths(instance: DdlClusterInstance) -> PricedPaths | None:
     work += sum(job.iterations * s * part[2] for job, s, part in zip(jobs, spans, parts, strict=True)) / capacity[1]
     since = float(arrival.min())
     longest = float((arrival + alone).max()) - since + work
-    fineness = math.floor(math.log2(_CELLS * SPAN / (float(alone.sum()) * longest)) / 2)
+    # each job has a few ticks where it is shorter than one, too
+    room = _CELLS * SPAN / longest
+    fineness = math.floor(min(_FINEST, math.log2(room / float(alone.sum())) / 2, math.log2(room / (3 * len(jobs)))))
     tick = 2.0**-fineness
-    first = math.floor(Fraction(since) / Fraction(SPAN * tick))
+    first = math.floor(written(since) / Fraction(SPAN * tick))
     buckets = math.ceil(longest / (SPAN * tick)) + 1
     exact = Fraction(tick)
     paths = []
     for job, wide, part in zip(jobs, spans, parts, strict=True):
-        bucket = math.floor(Fraction(job.arrival) / (SPAN * exact)) - first
-        ahead = (first + bucket + 1) * SPAN * exact - Fraction(job.arrival)
-        length = Fraction(job.forward) + Fraction(job.backward)
+        bucket = math.floor(written(job.arrival) / (SPAN * exact)) - first
+        ahead = (first + bucket + 1) * SPAN * exact - written(job.arrival)
+        length = written(job.forward) + written(job.backward)
         if wide > 1:
-            length += Fraction(link.latency) + Fraction(link.seconds_per_unit) * Fraction(job.message)
+            length += written(link.latency) + written(link.seconds_per_unit) * written(job.message)
         whole = job.iterations * length
         ticks = math.floor(whole / exact)
         remains = _remains(np.arange(ticks + 2, dtype=np.float64) * tick, job.iterations, *part)
