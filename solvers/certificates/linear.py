@@ -90,14 +90,19 @@ class Model:
             added[j] = added[j] + value if j in added else value
         self.rows[name] = Row({j: a for j, a in added.items() if a}, turn * Fraction(right), sense == "=")
 
+    def in_steps(self, values: Iterable[Any]) -> None:
+        """The step of an objective that sums multiples of `values` up, zeros aside; none where all are zero."""
+        if parts := [Fraction(value) for value in values if value]:
+            below = math.lcm(*(part.denominator for part in parts))
+            self.step = Fraction(math.gcd(*(int(part * below) for part in parts)), below)
+
     def finished(self) -> Model:
         """The step of the objective, where only whole variables have costs."""
         if self.senses - {self.sense}:
             reject("the sense changed after a variable")
-        priced = [j for j, c in enumerate(self.cost) if c]
-        if self.step is None and self.price is None and priced and all(self.whole[j] for j in priced):
-            below = math.lcm(*(self.cost[j].denominator for j in priced))
-            self.step = Fraction(math.gcd(*(int(self.cost[j] * below) for j in priced)), below)
+        priced = (j for j, c in enumerate(self.cost) if c)
+        if self.step is None and self.price is None and all(self.whole[j] for j in priced):
+            self.in_steps(self.cost)
         return self
 
 

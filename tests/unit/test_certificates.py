@@ -391,7 +391,24 @@ def test_all_prices_bound_the_optimum(problem: str) -> None:
             except ValueError as fault:
                 assert "weights" in str(fault)
                 continue
-            assert bound is not None and sense * Fraction(best) >= bound - Fraction(1, 10**9) * abs(bound)
+            assert bound is not None
+            bound = checker.Prover(model, None).reached(bound)
+            assert sense * Fraction(best) >= bound - Fraction(1, 10**9) * abs(bound)
+
+
+def test_a_bound_between_two_sums_of_utilities_is_the_lower_one() -> None:
+    """Prices end a hair above the optimum, 273.43; utilities are whole hundredths, and so are their sums."""
+    instance = schedgap.generate("g-vne", "fat-tree", seed=0)
+    certificate = prove_bound(instance)
+    assert check(instance, certificate).bound == Fraction("273.43")
+    model = checker.model_of(plain(instance), "prices", {})
+    assert model.step == Fraction(1, 100) and model.price is not None
+    bound = model.price(certificate["tree"]["prices"], {})
+    assert bound is not None and 0 < -bound - Fraction("273.43") < Fraction(1, 10**9)
+    with pytest.raises(Rejected):
+        check(instance, {**certificate, "claim": "273.42"})
+    found = schedgap.certify(instance)
+    assert found.optimal and found.bound == Fraction("273.43")
 
 
 def _disturb(node: Any, rng: random.Random) -> None:

@@ -37,6 +37,8 @@ def prices(instance: Mapping[str, Any], options: Mapping[str, Any], model: Any) 
     bound = slot_prices if instance["problem"] == "g-vne" else block_prices
     model.sense = -1
     model.price = lambda given, box: -bound(instance, given)
+    if bound is slot_prices:  # what a schedule is worth is a sum of such utilities, so a bound between two sums falls
+        model.in_steps(value for job in instance["jobs"] for value in job["utility"])
 
 
 def _whole(values: Any) -> None:
