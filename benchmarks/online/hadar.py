@@ -321,10 +321,11 @@ class HadarOnline(_Learner):
         )
         if chosen is None:
             return
-        prices.take(chosen[2])
+        first = data.jobs[job].arrival - 1
+        prices.take(chosen[2], first)
         self.used = prices.used
         plan = self.plans[job] = {}
-        for slot in np.flatnonzero(chosen[2].any(axis=1)).tolist():
-            plan[slot] = np.zeros_like(data.machine_capacity)
-            for pool in np.flatnonzero(chosen[2][slot]):
-                plan[slot][prices.where[pool]] = chosen[2][slot, pool]
+        for row in np.flatnonzero(chosen[2].any(axis=1)).tolist():
+            plan[first + row] = np.zeros_like(data.machine_capacity)
+            for pool in np.flatnonzero(chosen[2][row]):
+                plan[first + row][prices.where[pool]] = chosen[2][row, pool]

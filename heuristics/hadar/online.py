@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import math
 import sys
+from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Annotated, Any, Literal
 
@@ -69,7 +71,7 @@ def price_ends(instance: HadarInstance, data: ProgressTables, umin: str, eta: st
     if high <= 0:
         return None
     if umin == "direct":
-        smallest = min(float(u[u > 0].min()) for u in (data.jobs[j].utility for j in jobs) if (u > 0).any())
+        smallest = min(float(u[u > 0].min()) for u in (data.jobs[j].worth.array() for j in jobs) if (u > 0).any())
         low = smallest / (4.0 * horizon * devices)
         if low < sys.float_info.min:
             raise InputError(f"the smallest utility, {smallest:g}, is too small for a price")
@@ -135,16 +137,17 @@ class Prices:
         grown = np.exp(math.log(self.ends.low) + np.minimum(part, 1.0) * self.log_rho)
         return np.where(part >= 1.0, self.ends.high, np.where(used == 0, self.ends.low, grown))
 
-    def take(self, used: Ints) -> float:
-        """Add (T + 1, P) devices; the rise of sum c k."""
-        before = self.price
-        self.used = self.used + used
-        self.price = self.at(self.used)
+    def take(self, used: Ints, first: int = 0) -> float:
+        """Add (N, P) devices in the slots from `first` on; the rise of sum c k."""
+        rows = slice(first, first + len(used))
+        before = self.price[rows].copy()
+        self.used[rows] += used
+        now = self.price[rows] = self.at(self.used[rows])
         with np.errstate(over="ignore"):
-            grown = self.capacity[None, :] * (self.price / before - 1.0)
+            grown = self.capacity[None, :] * (now / before - 1.0)
         taken = used > 0
         self.steepest = max(self.steepest or 0.0, float((grown[taken] / used[taken]).max()))
-        return float((self.capacity[None, :] * (self.price - before)[1:]).sum())
+        return float((self.capacity[None, :] * (now - before)).sum())
 
 
 Bools = NDArray[np.bool_]
@@ -155,6 +158,12 @@ _BYTES_PER_POOL = 64
 """Prices, devices taken and their copies, by slot and pool."""
 _BYTES_PER_STATE = 6
 """What traces a schedule back, by slot and progress state."""
+
+
+class _TooLargeError(Exception):
+    """What traces a schedule back would take more than :data:`MOST_BYTES`."""
+
+
 _ROUNDING = 1e-12
 """Share of a utility that a payoff has to exceed: sums of floats may be off by so much."""
 
@@ -265,17 +274,18 @@ def admit(
             stopped = True
             break
         machine = automaton(_slowed(data.jobs[j], slowed), data.horizon - data.jobs[j].arrival + 1, grid)
-        reason = _too_large(data, len(machine.following))
-        if reason is not None:
-            return HeuristicRun(None, {"reason": reason, "stopped": "too large"})
         machines[j] = machine
-        chosen = best_plan(data.jobs[j], machine, prices)
+        try:
+            chosen = best_plan(data.jobs[j], machine, prices)
+        except _TooLargeError as error:
+            return HeuristicRun(None, {"reason": str(error), "stopped": "too large"})
         dual = max(0.0, _payoff(data, prices, machine, j)) if all_schedules else 0.0
         if chosen is None:
             max_step_all = math.inf if dual > _ROUNDING * data.jobs[j].max_utility else max_step_all
             continue
         payoff, worth, used = chosen
-        rise = prices.take(used)
+        first = data.jobs[j].arrival - 1
+        rise = prices.take(used, first)
         max_step_all = max(max_step_all, (dual + rise) / worth)
         admitted += 1
         max_step = max(max_step, (payoff + rise) / worth)
@@ -283,8 +293,8 @@ def admit(
             cells = np.zeros(data.machine_capacity.shape, dtype=np.int64)
             for p in np.flatnonzero(used[t]):
                 cells[prices.where[p]] = used[t, p]
-            simulated.hold(j, int(t), int(t), entries_of(instance, data, cells))
-        simulated.finish[j] = int(np.max(np.flatnonzero(used.any(axis=1))))
+            simulated.hold(j, first + int(t), first + int(t), entries_of(instance, data, cells))
+        simulated.finish[j] = first + int(np.max(np.flatnonzero(used.any(axis=1))))
     simulated.rounds = max((runs[-1][1] for runs in simulated.runs.values()), default=0)
     bound = certificate(data, prices, machines if slowed == 1 else [None] * len(machines), deadline)
     facts = {
@@ -324,7 +334,7 @@ def _finite(value: float) -> float | None:
 def _too_large(data: ProgressTables, grid: int) -> str | None:
     """Why the tables by slot are not made, or None: prices and devices by pool, utilities, progress states."""
     pools = int((data.machine_capacity > 0).sum())
-    size = (data.horizon + 1) * (_BYTES_PER_POOL * pools + 8 * len(data.jobs) + _BYTES_PER_STATE * grid)
+    size = (data.horizon + 1) * (_BYTES_PER_POOL * pools + _BYTES_PER_STATE * grid)
     if size <= MOST_BYTES:
         return None
     return (
@@ -346,24 +356,52 @@ def _slowed(job: JobTable, factor: float) -> JobTable:
     return replace(job, step=np.floor(job.step * finer * factor).astype(np.int64), target=job.target * finer)
 
 
-def best_plan(job: JobTable, machine: Automaton, prices: Prices) -> tuple[float, float, Ints] | None:
-    """(payoff, utility, (T + 1, P) devices) of the best schedule that fits what is free; None if not positive."""
+def _window(job: JobTable, machine: Automaton, prices: Prices, fitting: bool) -> tuple[float, int, Callable[[], Ints]]:
+    """(best payoff, finish slot, maker of the devices) over the slots that can matter.
+
+    A payoff is never above the utility of its finish slot, and utilities do not rise after the earliest finish. So once
+    the utility of the next slot is not above the best payoff, no later finish is better; the first of equal ones is
+    taken. Row 0 of the tables is the slot before the arrival.
+    """
     usable = _usable(job, prices)
-    free = prices.capacity[None, :] - prices.used
-    horizon = len(job.utility) - 1
-    cost, order = slot_costs(prices.price, free, job.workers, usable, job.arrival, horizon)
-    permit = np.ones((horizon + 1, job.levels + 1), dtype=np.bool_)
-    permit[: job.arrival, 1:] = False
-    finish_ok = np.arange(horizon + 1) >= job.earliest
-    payoffs, end, level_of, state_of = best_schedules(
-        cost, job.utility, machine.following, permit, finish_ok, horizon, 1.0
+    utility = job.worth.array()
+    last = job.earliest
+    horizon = len(utility) - 1
+    while True:
+        rows = slice(job.arrival - 1, last + 1)
+        count = last - job.arrival + 1
+        if _BYTES_PER_STATE * (count + 1) * machine.states > MOST_BYTES:
+            raise _TooLargeError(f"hadar-online: {count:,} slots of a job by {machine.states:,} states of its progress")
+        free = prices.capacity[None, :] - prices.used[rows] if fitting else prices.capacity[None]
+        cost, order = slot_costs(prices.price[rows], free, job.workers, usable, 1, count)
+        permit = np.ones((count + 1, job.levels + 1), dtype=np.bool_)
+        permit[0, 1:] = False
+        finish_ok = np.arange(job.arrival - 1, last + 1) >= job.earliest
+        payoffs, end, level_of, state_of = best_schedules(
+            cost, utility[rows], machine.following, permit, finish_ok, count, 1.0
+        )
+        best = int(np.argmax(payoffs))
+        if last >= horizon or utility[last + 1] <= max(0.0, payoffs[best]):
+            break
+        last = min(horizon, last + count)
+    return (
+        float(payoffs[best]),
+        job.arrival - 1 + best,
+        lambda: demand(trace(end, level_of, state_of, best), order, free, job.workers, usable),
     )
-    finish = int(np.argmax(payoffs))
+
+
+def best_plan(job: JobTable, machine: Automaton, prices: Prices) -> tuple[float, float, Ints] | None:
+    """(payoff, utility, (N, P) devices from the slot before the arrival on) of the best schedule that fits.
+
+    None where no payoff is positive.
+    """
+    payoff, finish, devices = _window(job, machine, prices, True)
+    worth = job.worth.at(finish)
     # a tie at zero is a rejection; rounding of sums must not admit it
-    if not payoffs[finish] > _ROUNDING * float(job.utility[finish]):
+    if not payoff > _ROUNDING * worth:
         return None
-    used = demand(trace(end, level_of, state_of, finish), order, free, job.workers, usable)
-    return float(payoffs[finish]), float(job.utility[finish]), used
+    return payoff, worth, devices()
 
 
 def certificate(
@@ -385,15 +423,11 @@ def certificate(
 def _payoff(data: ProgressTables, prices: Prices, machine: Automaton | None, j: int) -> float:
     """The best payoff of a job at the present prices, whatever is taken; over-estimated where it is not exact."""
     job = data.jobs[j]
-    usable = _usable(job, prices)
     if machine is not None and machine.exact:
-        cost, _ = slot_costs(prices.price, prices.capacity[None], job.workers, usable, job.arrival, data.horizon)
-        permit = np.ones((data.horizon + 1, job.levels + 1), dtype=np.bool_)
-        permit[: job.arrival, 1:] = False
-        finish_ok = np.arange(data.horizon + 1) >= job.earliest
-        return float(
-            best_schedules(cost, job.utility, machine.following, permit, finish_ok, data.horizon, 1.0)[0].max()
-        )
+        # where that takes too much memory, the relaxation is above it and bounds as well
+        with suppress(_TooLargeError):
+            return _window(job, machine, prices, False)[0]
+    usable = _usable(job, prices)
     slots = np.arange(1, data.horizon + 1)
     best, _, _ = price_job(
         prices.price[1:],
@@ -403,7 +437,7 @@ def _payoff(data: ProgressTables, prices: Prices, machine: Automaton | None, j: 
         job.step / float(job.target),
         job.arrival,
         job.earliest,
-        job.utility,
+        job.worth.array(),
         slots,
         np.ones_like(slots),
         np.concatenate([[0], slots - 1]),
