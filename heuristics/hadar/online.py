@@ -396,6 +396,8 @@ def best_plan(job: JobTable, machine: Automaton, prices: Prices) -> tuple[float,
 
     None where no payoff is positive.
     """
+    if not machine.following[0].any():  # a slot's progress is less than a unit of the grid: the job is never done
+        return None
     payoff, finish, devices = _window(job, machine, prices, True)
     worth = job.worth.at(finish)
     # a tie at zero is a rejection; rounding of sums must not admit it
