@@ -116,6 +116,7 @@ class Prices:
         self.price = np.full(self.used.shape, ends.low)
         # the largest c dk / (k dgamma) of an admission so far: Definition 1's alpha
         self.steepest: float | None = None
+        self._segments: tuple[Ints, Ints, Ints] | None = None
 
     def alpha_step(self) -> float:
         """max(1, max over pools and w' <= w of c (rho^min(1, w'/(c - w + 1)) - 1) / w'); inf beyond the floats."""
@@ -137,8 +138,19 @@ class Prices:
         grown = np.exp(math.log(self.ends.low) + np.minimum(part, 1.0) * self.log_rho)
         return np.where(part >= 1.0, self.ends.high, np.where(used == 0, self.ends.low, grown))
 
+    def segments(self) -> tuple[Ints, Ints, Ints]:
+        """First slot and length of each run of slots with the same prices, and the run of each slot."""
+        if self._segments is None:
+            starts = np.flatnonzero(np.any(np.diff(self.price[1:], axis=0) != 0, axis=1)) + 2
+            start = np.concatenate([[1], starts])
+            length = np.diff(np.append(start, len(self.price)))
+            of_slot = np.concatenate([[0], np.repeat(np.arange(len(start)), length)])
+            self._segments = start, length, of_slot
+        return self._segments
+
     def take(self, used: Ints, first: int = 0) -> float:
         """Add (N, P) devices in the slots from `first` on; the rise of sum c k."""
+        self._segments = None
         rows = slice(first, first + len(used))
         before = self.price[rows].copy()
         self.used[rows] += used
@@ -221,7 +233,8 @@ def hadar_online(
 
     Notes
     -----
-    O(J T (S L + P log P)) for S progress states and P pools. Source: paper 002, (4) to (8), Theorem 2.
+    O(sum_j N_j (S L + P log P)) for windows of N_j slots, S progress states and P pools, and O(T P) for the prices.
+    Source: paper 002, (4) to (8), Theorem 2.
     """
     del seed
     return admit(instance, deadline, eta=eta, price=price, umin=umin, restart_delay=restart_delay, grid=grid)
@@ -247,7 +260,7 @@ def admit(
     """
     refuse_long_delay("hadar-online", instance, restart_delay)
     data = tables(instance)
-    reason = _too_large(data, grid=1)
+    reason = _too_large(data)
     if reason is not None:
         return HeuristicRun(None, {"reason": reason, "stopped": "too large"})
     try:
@@ -331,10 +344,9 @@ def _finite(value: float) -> float | None:
     return value if math.isfinite(value) else None
 
 
-def _too_large(data: ProgressTables, grid: int) -> str | None:
-    """Why the tables by slot are not made, or None: prices and devices by pool, utilities, progress states."""
-    pools = int((data.machine_capacity > 0).sum())
-    size = (data.horizon + 1) * (_BYTES_PER_POOL * pools + _BYTES_PER_STATE * grid)
+def _too_large(data: ProgressTables) -> str | None:
+    """Why the tables of prices and devices by slot and pool are not made, or None."""
+    size = (data.horizon + 1) * _BYTES_PER_POOL * int((data.machine_capacity > 0).sum())
     if size <= MOST_BYTES:
         return None
     return (
@@ -430,9 +442,9 @@ def _payoff(data: ProgressTables, prices: Prices, machine: Automaton | None, j: 
         with suppress(_TooLargeError):
             return _window(job, machine, prices, False)[0]
     usable = _usable(job, prices)
-    slots = np.arange(1, data.horizon + 1)
+    start, length, of_slot = prices.segments()
     best, _, _ = price_job(
-        prices.price[1:],
+        prices.price[start],
         prices.capacity,
         job.workers,
         usable,
@@ -440,9 +452,9 @@ def _payoff(data: ProgressTables, prices: Prices, machine: Automaton | None, j: 
         job.arrival,
         job.earliest,
         job.worth.array(),
-        slots,
-        np.ones_like(slots),
-        np.concatenate([[0], slots - 1]),
+        start,
+        length,
+        of_slot,
         1.0,
     )
     return float(best)
