@@ -43,3 +43,34 @@ def test_windows_give_the_schedules_of_the_whole_horizon(monkeypatch: pytest.Mon
         method = (online.hadar_online, online.hadar_online_plus)[seed // 3 % 2]
         method(instance, restart_delay=0.2 * instance.slot_length * (seed % 5 == 4))
     assert min(seen.values()) > 500, seen
+
+
+def test_runs_of_equal_prices_bound_as_slots_do(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The certificate of jobs whose progress is rounded: relaxed by runs of slots with equal prices, and by slots."""
+    merged, rounded = 0, 0
+
+    def slots(prices: online.Prices) -> tuple[online.Ints, online.Ints, online.Ints]:
+        start = np.arange(1, len(prices.price))
+        return start, np.ones_like(start), np.concatenate([[0], start - 1])
+
+    runs = online.Prices.segments
+
+    def counted(prices: online.Prices) -> tuple[online.Ints, online.Ints, online.Ints]:
+        nonlocal merged
+        found = runs(prices)
+        merged += len(found[0]) < len(prices.price) - 1
+        assert found[1].sum() == len(prices.price) - 1
+        for first, length in zip(found[0], found[1], strict=True):
+            assert (prices.price[first : first + length] == prices.price[first]).all()
+        return found
+
+    for seed in range(300):
+        instance = (tiny, small, contended)[seed % 3](seed)
+        bounds = []
+        for way in (counted, slots):
+            monkeypatch.setattr(online.Prices, "segments", way)
+            run = online.hadar_online_plus(instance, grid=16, restart_delay=0.1 * instance.slot_length * (seed % 2))
+            bounds.append(run.bound)
+        rounded += not run.info.get("exact", True)
+        assert bounds[0] == pytest.approx(bounds[1], rel=1e-12)
+    assert merged > 100 and rounded > 100, (merged, rounded)
