@@ -236,10 +236,14 @@ def geometric_blocks(horizon: int, growth: float) -> Blocks:
         if following > horizon:
             break
         starts.append(following)
-    start = np.array(starts, dtype=np.int64)
+    return blocks_from(np.array(starts, dtype=np.int64), horizon)
+
+
+def blocks_from(start: Ints, horizon: int) -> Blocks:
+    """Blocks that begin in these slots."""
     length = np.diff(np.append(start, horizon + 1))
-    of_slot = np.concatenate([[0], np.repeat(np.arange(len(start)), length)])
-    return Blocks(start, length, of_slot)
+    of = np.repeat(np.arange(len(start)), length)
+    return Blocks(start, length, np.append(0, of))
 
 
 @njit_cached

@@ -22,8 +22,10 @@ from schedgap.formulations.hadar.instance import HadarInstance
 from schedgap.formulations.hadar.placement import entries_of
 from schedgap.formulations.hadar.pricing import (
     Automaton,
+    Blocks,
     automaton,
     best_schedules,
+    blocks_from,
     demand,
     price_job,
     slot_costs,
@@ -116,7 +118,7 @@ class Prices:
         self.price = np.full(self.used.shape, ends.low)
         # the largest c dk / (k dgamma) of an admission so far: Definition 1's alpha
         self.steepest: float | None = None
-        self._segments: tuple[Ints, Ints, Ints] | None = None
+        self._segments: Blocks | None = None
 
     def alpha_step(self) -> float:
         """max(1, max over pools and w' <= w of c (rho^min(1, w'/(c - w + 1)) - 1) / w'); inf beyond the floats."""
@@ -138,14 +140,11 @@ class Prices:
         grown = np.exp(math.log(self.ends.low) + np.minimum(part, 1.0) * self.log_rho)
         return np.where(part >= 1.0, self.ends.high, np.where(used == 0, self.ends.low, grown))
 
-    def segments(self) -> tuple[Ints, Ints, Ints]:
-        """First slot and length of each run of slots with the same prices, and the run of each slot."""
+    def segments(self) -> Blocks:
+        """The runs of slots with the same prices."""
         if self._segments is None:
-            starts = np.flatnonzero(np.any(np.diff(self.price[1:], axis=0) != 0, axis=1)) + 2
-            start = np.concatenate([[1], starts])
-            length = np.diff(np.append(start, len(self.price)))
-            of_slot = np.concatenate([[0], np.repeat(np.arange(len(start)), length)])
-            self._segments = start, length, of_slot
+            changes = np.flatnonzero(np.any(np.diff(self.price[1:], axis=0) != 0, axis=1)) + 2
+            self._segments = blocks_from(np.append(1, changes), len(self.price) - 1)
         return self._segments
 
     def take(self, used: Ints, first: int = 0) -> float:
@@ -442,9 +441,9 @@ def _payoff(data: ProgressTables, prices: Prices, machine: Automaton | None, j: 
         with suppress(_TooLargeError):
             return _window(job, machine, prices, False)[0]
     usable = _usable(job, prices)
-    start, length, of_slot = prices.segments()
+    runs = prices.segments()
     best, _, _ = price_job(
-        prices.price[start],
+        prices.price[runs.start],
         prices.capacity,
         job.workers,
         usable,
@@ -452,9 +451,9 @@ def _payoff(data: ProgressTables, prices: Prices, machine: Automaton | None, j: 
         job.arrival,
         job.earliest,
         job.worth.array(),
-        start,
-        length,
-        of_slot,
+        runs.start,
+        runs.length,
+        runs.of_slot,
         1.0,
     )
     return float(best)

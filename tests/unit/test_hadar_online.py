@@ -49,18 +49,18 @@ def test_runs_of_equal_prices_bound_as_slots_do(monkeypatch: pytest.MonkeyPatch)
     """The certificate of jobs whose progress is rounded: relaxed by runs of slots with equal prices, and by slots."""
     merged, rounded = 0, 0
 
-    def slots(prices: online.Prices) -> tuple[online.Ints, online.Ints, online.Ints]:
+    def slots(prices: online.Prices) -> online.Blocks:
         start = np.arange(1, len(prices.price))
-        return start, np.ones_like(start), np.concatenate([[0], start - 1])
+        return online.Blocks(start, np.ones_like(start), np.concatenate([[0], start - 1]))
 
     runs = online.Prices.segments
 
-    def counted(prices: online.Prices) -> tuple[online.Ints, online.Ints, online.Ints]:
+    def counted(prices: online.Prices) -> online.Blocks:
         nonlocal merged
         found = runs(prices)
-        merged += len(found[0]) < len(prices.price) - 1
-        assert found[1].sum() == len(prices.price) - 1
-        for first, length in zip(found[0], found[1], strict=True):
+        merged += len(found.start) < len(prices.price) - 1
+        assert found.length.sum() == len(prices.price) - 1
+        for first, length in zip(found.start, found.length, strict=True):
             assert (prices.price[first : first + length] == prices.price[first]).all()
         return found
 

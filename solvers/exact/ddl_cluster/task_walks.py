@@ -118,13 +118,19 @@ def _next_event(cluster: Cluster, plan: Plan, now: Now, tick: int) -> int:
 
 
 @njit_inner
+def _next_iteration(cluster: Cluster, now: Now, j: int) -> None:
+    """The tasks of a job's next iteration are ready."""
+    now.phase[j] = _COMPUTES
+    now.missing[j] = cluster.width[j]
+    now.stage[j] = 0
+
+
+@njit_inner
 def _end_iteration(cluster: Cluster, plan: Plan, now: Now, j: int, tick: int) -> int:
     """The next iteration of a job is ready, or it leaves: 1 then."""
     now.done[j] += 1
     if now.done[j] < cluster.iterations[j]:
-        now.phase[j] = _COMPUTES
-        now.missing[j] = cluster.width[j]
-        now.stage[j] = 0
+        _next_iteration(cluster, now, j)
         return 0
     now.phase[j] = _GONE
     now.finish[j] = tick
@@ -166,9 +172,7 @@ def _begin_jobs(cluster: Cluster, plan: Plan, now: Now, tick: int) -> None:
             for w in range(cluster.width[j]):
                 fits = fits and now.free[plan.place[j, w]] >= cluster.memory[j]
             if fits:
-                now.phase[j] = _COMPUTES
-                now.missing[j] = cluster.width[j]
-                now.stage[j] = 0
+                _next_iteration(cluster, now, j)
                 for w in range(cluster.width[j]):
                     now.free[plan.place[j, w]] -= cluster.memory[j]
 
