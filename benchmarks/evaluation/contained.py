@@ -161,6 +161,7 @@ class Contained(contextlib.AbstractContextManager["Contained"]):
     _out: int = -1
     _in: int = -1
     _folder: str = ""
+    _source: str = ""  # the folder of the copy of the scheduler's file; empty before it was made
     is_warm: bool = False
     stuck: Instance | None = None  # that of its first run, which does not count, where it took too long
     _entered: bool = False
@@ -235,10 +236,11 @@ class Contained(contextlib.AbstractContextManager["Contained"]):
 
         Raises InputError: it cannot be imported.
         """
-        places = readable(self.name, self.bounds.closed)
+        scheduler = self._alone()
+        places = readable(scheduler, self.bounds.closed)
         self._spawn(places)
         setup = {
-            "scheduler": self.name,
+            "scheduler": scheduler,
             "problem": self.problem.id,
             "policy": self.is_policy,
             "heuristics_only": self.bounds.heuristics_only,
@@ -250,12 +252,35 @@ class Contained(contextlib.AbstractContextManager["Contained"]):
         self._entered = True
         try:
             self.isolated = bool(self._ask(setup, Patience(START)).get("isolated"))
+            self._before_import()
             self._imported(self._ask({}, self.patience(4 * self.bounds.first)))
         except Failed as error:
             self.close()
-            told = f"is not imported: {error}" if error.kind == "time" else error
+            told = f"is not imported: {error}" if error.kind == "time" else str(error)
+            told = told.replace(scheduler.rpartition(":")[0], self.name.rpartition(":")[0])
             raise InputError(f"scheduler {self.name}: {told}") from None
         self._warm_up()
+
+    def _alone(self) -> str:
+        """The scheduler's name where its process finds it: a file is copied, so that nothing lies beside it.
+
+        An operator keeps scheduler, instances, logs and solutions together. A module stays where it is.
+        """
+        place, _, function = self.name.rpartition(":")
+        if not place.endswith(".py") or not Path(place).is_file():
+            return self.name
+        if not self._source:
+            self._source = tempfile.mkdtemp(prefix="schedgap-scheduler-")
+            resource_tracker.register(self._source, "folder")
+            shutil.copy(place, self._source)
+        return f"{Path(self._source, Path(place).name)}:{function}"
+
+    def _left_behind(self, told: str) -> str:
+        """The way out where a file imports what lies beside it; "" elsewhere."""
+        missing, place = re.search(r"No module named '(\w+)", told), Path(self.name.rpartition(":")[0])
+        if missing is None or not any(place.with_name(missing[1] + end).exists() for end in ("", ".py")):
+            return ""
+        return "; a file is judged alone: name a package (package.module:function), which is read as a whole"
 
     def _spawn(self, places: Sequence[str]) -> None:
         """Start its process, which has what is ours and waits, open still, for the name of the scheduler."""
@@ -279,6 +304,9 @@ class Contained(contextlib.AbstractContextManager["Contained"]):
             own = () if self._process else (self._in, self._out)
             for descriptor in (*pipes, *own):
                 os.close(descriptor)
+
+    def _before_import(self) -> None:
+        """Look at its process while it has no code of the scheduler yet."""
 
     def _imported(self, told: dict[str, Any]) -> None:
         """Take note of what its process tells of the scheduler that it has imported."""
@@ -319,7 +347,7 @@ class Contained(contextlib.AbstractContextManager["Contained"]):
             raise Failed("answer", "sent an answer that was not asked for")
         if "error" in answer:
             text = " ".join(str(answer["error"])[: 10 * _SHOWN].split())[:_SHOWN]
-            raise Failed("memory" if text.startswith("MemoryError") else "error", text)
+            raise Failed("memory" if text.startswith("MemoryError") else "error", text + self._left_behind(text))
         return answer
 
     def _write(self, data: bytes, patience: Patience) -> None:
@@ -453,7 +481,10 @@ class Contained(contextlib.AbstractContextManager["Contained"]):
                 subprocess.run(["chmod", "-R", "u+rwx", "--", self._folder], check=False, capture_output=True)
                 subprocess.run(["rm", "-rf", "--", self._folder], check=False, capture_output=True)
             resource_tracker.unregister(self._folder, "folder")
-        self._folder = ""
+        if self._source:
+            shutil.rmtree(self._source, ignore_errors=True)
+            resource_tracker.unregister(self._source, "folder")
+        self._folder = self._source = ""
 
     def _kill(self) -> None:
         if self._process is None:

@@ -10,14 +10,11 @@ import atexit
 import contextlib
 import functools
 import math
-import shutil
 import statistics
-import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 
 from schedgap.benchmarks.evaluation.contained import GIVE_UP, GUEST, Bounds, Contained, Judged
 from schedgap.benchmarks.evaluation.nursery import Nursery
@@ -204,7 +201,7 @@ class FrozenJudge(contextlib.AbstractContextManager["FrozenJudge"]):
         Raises Disagreement: it is better than a stored bound: a defect of ours.
         """
         began = time.perf_counter()
-        with self._lock, _alone(scheduler) as name, self._candidate(name) as contained:
+        with self._lock, self._candidate(scheduler) as contained:
             attempts = self._attempts(contained, most)
             return Development(scheduler, self.problem.id, attempts, time.perf_counter() - began, contained.isolated)
 
@@ -264,22 +261,6 @@ def judge_of(problem: str) -> FrozenJudge:
     judge = FrozenJudge(problem)
     atexit.register(judge.close)
     return judge
-
-
-@contextlib.contextmanager
-def _alone(scheduler: str) -> Iterator[str]:
-    """A file with nothing beside it; a module stays where it is."""
-    place, _, name = scheduler.rpartition(":")
-    if not place.endswith(".py"):
-        yield scheduler
-        return
-    folder = Path(tempfile.mkdtemp(prefix="schedgap-candidate-"))
-    try:
-        with contextlib.suppress(OSError):  # what is not there is told where it is imported
-            shutil.copy(place, folder / Path(place).name)
-        yield f"{folder / Path(place).name}:{name}"
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
 
 
 def evaluate_frozen(

@@ -301,7 +301,8 @@ def main(argv: list[str]) -> None:
     isolated = refuse_calls() and landlocked
     fence(setup["folder"], setup["readable"])
     send(outgoing, {"token": setup["token"], "isolated": isolated})  # before any code of strangers is loaded
-    request = receive(incoming) or sys.exit()
+    while (request := receive(incoming) or sys.exit()).get("echo"):
+        send(outgoing, {"token": request["token"]})
     answer: dict[str, Any] = {"token": request["token"]}
     served: _Served | None = None
     try:

@@ -105,17 +105,22 @@ class ContainedPolicy(Contained):
         world = self.world(instance)
         return self.problem.check(instance, solution) if world is None else world.check(solution)
 
+    def _before_import(self) -> None:
+        """What a policy that does nothing costs, told beside the time of decisions, of which it is a part.
+
+        It is measured while the process has no code of the policy yet, which could answer late on purpose.
+        """
+        echoes = []
+        for _ in range(ECHOES):
+            began = time.perf_counter()
+            self._ask({"echo": True}, self.patience(self.bounds.seconds))
+            echoes.append(time.perf_counter() - began)
+        self.overhead = statistics.median(echoes)
+
     def _imported(self, told: dict[str, Any]) -> None:
         before, self.preempts = self.preempts, bool(told.get("preempts"))
         if before not in (None, self.preempts):  # it is judged as one kind
             raise Failed("answer", "says another `preempts` when its process starts again")
-        echoes = []
-        # What a policy that does nothing costs: told beside the time of decisions, of which it is a part.
-        for _ in range(ECHOES):
-            began = time.perf_counter()
-            self._ask({}, self.patience(self.bounds.seconds))
-            echoes.append(time.perf_counter() - began)
-        self.overhead = statistics.median(echoes)
 
     def _try(self, instance: Instance, patience: Patience) -> None:
         world = self.world(instance)

@@ -38,15 +38,15 @@ _SYSTEM = (
 def readable(scheduler: str, closed: Sequence[Path]) -> tuple[str, ...]:
     """The folders, with all that is in them, and files that a scheduler may read beside its own folder for work.
 
-    Python and its libraries, schedgap without its library of records, the folder of the scheduler's file (the working
-    directory where it is a module) without records of earlier runs, and a little of the system. Nothing in `closed`,
-    nor the documentation and tests of schedgap, which hold solutions.
+    Python and its libraries, schedgap without its library of records, the folder of the scheduler's file (of a module
+    in the working directory its outermost package alone) without records of earlier runs, and a little of the system.
+    Nothing in `closed`, nor the documentation and tests of schedgap, which hold solutions.
     """
     *_, benchmarks = layers = [_home(layer) for layer in LAYERS]
     sources = benchmarks.parent
     answers = [benchmarks / "library", *(sources / name for name in ("docs", "tests/data", "tests/oracles"))]
     module, _, _ = scheduler.rpartition(":")
-    own = Path(module).resolve().parent if module.endswith(".py") else Path.cwd()
+    own = [Path(module).resolve().parent] if module.endswith(".py") else _outermost(module)
     python = [sys.prefix, sys.base_prefix, *_imports()]
     # Other installations of schedgap, of the system's Python or a user's, have the library, too.
     answers += [Path(one, _LIBRARY) for one in python if Path(one, _LIBRARY).exists()]
@@ -54,10 +54,16 @@ def readable(scheduler: str, closed: Sequence[Path]) -> tuple[str, ...]:
         one for root in ("/usr", "/usr/local", *python[:2]) for one in Path(root).glob(f"lib*/python3*/*/{_LIBRARY}")
     ]
     shut = {os.path.realpath(path) for path in (*closed, *answers)}
-    shut |= set(_records_below(own))
-    places = [*python, *map(str, layers), str(own), *_SYSTEM]
+    shut |= {record for folder in own for record in _records_below(folder)}
+    places = [*python, *map(str, layers), *map(str, own), *_SYSTEM]
     real = dict.fromkeys(os.path.realpath(place) for place in places if os.path.lexists(place))
     return tuple(dict.fromkeys(part for place in real for part in _without(place, shut)))
+
+
+def _outermost(module: str) -> list[Path]:
+    """The package or file in the working directory that holds a module; none where it is installed."""
+    name = module.partition(".")[0]
+    return [place for place in (Path.cwd() / name, Path.cwd() / f"{name}.py") if place.exists()]
 
 
 def environment() -> dict[str, str]:
@@ -195,7 +201,7 @@ removexattr 197 14, lremovexattr 198 15, fremovexattr 199 16, removexattrat 466 
 mount 165 40, umount2 166 39, pivot_root 155 41, chroot 161 51, open_tree 428 428, open_tree_attr 467 467,
 move_mount 429 429, fsopen 430 430, fsconfig 431 431, fsmount 432 432, fspick 433 433, mount_setattr 442 442,
 io_uring_setup 425 425, io_uring_enter 426 426, io_uring_register 427 427,
-socket 41 198, bind 49 200, connect 42 203, listen 50 201,
+sendmsg 46 211, sendmmsg 307 269, socket 41 198, bind 49 200, connect 42 203, listen 50 201,
 shmget 29 194, shmat 30 196, shmctl 31 195, semget 64 190, semop 65 193, semctl 66 191, semtimedop 220 192,
 msgget 68 186, msgsnd 69 189, msgrcv 70 188, msgctl 71 187, mq_open 240 180, mq_unlink 241 181,
 add_key 248 217, request_key 249 218, keyctl 250 219,
@@ -208,29 +214,31 @@ _LOAD, _EQUAL, _AT_LEAST, _ANY_BIT, _RETURN = 0x20, 0x15, 0x35, 0x45, 0x06
 _ALLOWED, _FAILS = 0x7FFF0000, 0x00050000
 _X32 = 0x40000000
 _SET_FILTER, _ALL_THREADS = 1, 1
+_ANY_ALLOWS, _ANY_REFUSES, _ALL_ALLOW = range(3)
+"""What it means that values of an argument are met."""
 _MAY_WRITE_ALL = 1 << 1
 _OWN_TERMINAL_AND_FLAGS = (0x5401, 0x802C542A, 0x5413, 0x541B, 0x5421, 0x5450, 0x5451)
 """TCGETS, TCGETS2, TIOCGWINSZ, FIONREAD, FIONBIO, FIONCLEX, FIOCLEX: what Python itself asks of a file."""
 
 
-def _looked_at(pid: int) -> tuple[tuple[int, int, int, int, tuple[int, ...], bool], ...]:
-    """Calls that one argument decides: numbers, argument, test, its values, whether the call is allowed if one is met.
+def _looked_at(pid: int) -> tuple[tuple[int, int, int, int, tuple[int, ...], int], ...]:
+    """Calls that one argument decides: numbers, argument, test, its values, what it means that they are met.
 
     The kernel takes each of these arguments as 32 bits, so the low half is all of it.
     """
     own = (0, pid)
     return (
-        (56, 220, 0, _ANY_BIT, (0x10000,), True),  # clone: a thread
-        (234, 131, 0, _EQUAL, (pid,), True),  # tgkill, for abort and raise
-        (302, 261, 0, _EQUAL, own, True),  # prlimit64
-        (203, 122, 0, _EQUAL, own, True),  # sched_setaffinity, _setparam, _setscheduler, _setattr
-        (142, 118, 0, _EQUAL, own, True),
-        (144, 119, 0, _EQUAL, own, True),
-        (314, 274, 0, _EQUAL, own, True),
-        (53, 199, 1, _ANY_BIT, (0b1110,), False),  # socketpair: only a stream stays connected to its other end
-        (157, 167, 0, _EQUAL, (1,), False),  # prctl: it ends with its parent
-        (72, 25, 1, _EQUAL, (8, 15, 1024), False),  # fcntl: F_SETOWN, F_SETOWN_EX signal others, F_SETLEASE
-        (16, 29, 1, _EQUAL, _OWN_TERMINAL_AND_FLAGS, True),  # ioctl
+        (56, 220, 0, _ANY_BIT, (0x10000, 0x400), _ALL_ALLOW),  # clone: a thread, whose files are those of all
+        (234, 131, 0, _EQUAL, (pid,), _ANY_ALLOWS),  # tgkill, for abort and raise
+        (302, 261, 0, _EQUAL, own, _ANY_ALLOWS),  # prlimit64
+        (203, 122, 0, _EQUAL, own, _ANY_ALLOWS),  # sched_setaffinity, _setparam, _setscheduler, _setattr
+        (142, 118, 0, _EQUAL, own, _ANY_ALLOWS),
+        (144, 119, 0, _EQUAL, own, _ANY_ALLOWS),
+        (314, 274, 0, _EQUAL, own, _ANY_ALLOWS),
+        (53, 199, 1, _ANY_BIT, (0b1110,), _ANY_REFUSES),  # socketpair: only a stream stays connected to its other end
+        (157, 167, 0, _EQUAL, (1,), _ANY_REFUSES),  # prctl: it ends with its parent
+        (72, 25, 1, _EQUAL, (8, 15, 1024), _ANY_REFUSES),  # fcntl: F_SETOWN, F_SETOWN_EX signal others, F_SETLEASE
+        (16, 29, 1, _EQUAL, _OWN_TERMINAL_AND_FLAGS, _ANY_ALLOWS),  # ioctl
     )
 
 
@@ -252,8 +260,9 @@ def _program(machine: str, pid: int) -> bytes:
     for *numbers, argument, test, values, met in _looked_at(pid):
         body = [step(_LOAD, 16 + 8 * argument)]
         for value in values:
-            body += [step(test, value, 0, 1), verdicts[met]]
-        body.append(verdicts[not met])
+            branch = (1, 0) if met == _ALL_ALLOW else (0, 1)
+            body += [step(test, value, *branch), verdicts[met == _ANY_ALLOWS]]
+        body.append(verdicts[met != _ANY_ALLOWS])
         steps += [step(_EQUAL, numbers[column], 0, len(body)), *body]
     return b"".join([*steps, verdicts[True]])
 

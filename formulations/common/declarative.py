@@ -25,8 +25,8 @@ class DeclarativeModel:
     ----------
     problem : the PuLP model, objective included (its sense and its constant count)
     extract : turns variable values (by variable, as ``value(variable)``) into a solution
-    assign : turns a solution into the values of all variables (empty where the model does not have it), for a warm
-        start and, of an untightened model, for any feasible schedule; None where there is none
+    assign : turns a solution into the values of all variables (empty, or LookupError, where the model does not have
+        it), for a warm start and, of an untightened model, for any feasible schedule; None where there is none
     sense : +1 minimise, -1 maximise
     objective_is_integral : every feasible objective value is a whole number, so that bounds may be rounded
     whole_results : results carry the objective, and so its bound, as a whole number (``CheckReport.whole``)

@@ -30,7 +30,7 @@ from schedgap.formulations.common.instance import Solution
 from schedgap.formulations.common.layout import IMPOSSIBLE, NEVER, Layout, RowFamily, Term, VariableFamily
 from schedgap.formulations.common.numbers import MAXIMISE, MINIMISE
 from schedgap.formulations.hadar.instance import HadarInstance, by_slot
-from schedgap.formulations.hadar.placement import solution_from_levels, trimmed
+from schedgap.formulations.hadar.placement import levels_from, solution_from_levels, trimmed
 from schedgap.formulations.hadar.tables import JobTable, ProgressTables, small_units, tables
 
 Value = Callable[[pulp.LpVariable], float]
@@ -198,25 +198,24 @@ def build_ilp(instance: HadarInstance) -> DeclarativeModel:
 
 
 def _assignment(builder: _TimeIndexed, solution: Solution) -> dict[pulp.LpVariable, float]:
-    """Variable values of a solution; a slot counts at the level of its slowest device type."""
+    """Variable values of a solution; a slot counts at the level of its slowest device type.
+
+    A job that holds devices and never finishes is left out, and so are slots after the end of a job's work: they are
+    worth nothing, and the program runs a job up to a finish only.
+    """
     data, instance = builder.data, builder.instance
     values: dict[pulp.LpVariable, float] = dict.fromkeys(
         [*builder.run.values(), *builder.finish.values(), *builder.devices.values()], 0.0
     )
-    for name, held in solution["allocation"].items():
-        j, slots = instance.job_index[name], by_slot(held)
-        table = data.jobs[j]
-        if not slots or table.earliest > data.horizon:
-            continue
-        for slot, entries in slots.items():
-            kinds = [data.types.index(entry["type"]) for entry in entries]
-            level = next(level for level in range(table.levels) if all(table.allowed[level, kind] for kind in kinds))
+    for j, levels in trimmed(levels_from(instance, data, solution), data).items():
+        held = by_slot(solution["allocation"][instance.jobs[j].id])
+        for slot, level in levels.items():
             values[builder.run[j, slot, level]] = 1.0
-            for entry, kind in zip(entries, kinds, strict=True):
-                variable = builder.devices.get((j, slot, kind))
+            for entry in held[slot]:
+                variable = builder.devices.get((j, slot, data.types.index(entry["type"])))
                 if variable is not None:
                     values[variable] += float(entry["gpus"])
-        values[builder.finish[j, max(slots)]] = 1.0
+        values[builder.finish[j, max(levels)]] = 1.0
     return values
 
 

@@ -124,10 +124,16 @@ class ModelArrays:
         return dict(zip(self.variables, (values * self.units).tolist(), strict=True))
 
     def start(self, model: DeclarativeModel, solution: Solution | None) -> dict[int, float]:
-        """The warm start that `solution` means, by position; empty where there is none."""
+        """The warm start that `solution` means, by position; empty where there is none, or where it does not fit.
+
+        A schedule may use an index that the model's sets do not have: that costs the start, never the answer.
+        """
         if solution is None or model.assign is None:
             return {}
-        assigned: Mapping[pulp.LpVariable, float] = model.assign(solution)
+        try:
+            assigned: Mapping[pulp.LpVariable, float] = model.assign(solution)
+        except LookupError:
+            return {}
         places, units = self.position, np.broadcast_to(self.units, len(self.variables))
         here = [(places[id(v)], float(value)) for v, value in assigned.items() if id(v) in places]
         return {place: float(value / units[place]) for place, value in here}

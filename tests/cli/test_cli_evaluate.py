@@ -186,16 +186,63 @@ def test_machine_code_reaches_no_other_process_and_changes_no_rights(folder: Pat
     assert (folder / "victim.txt").stat() == before
 
 
-def test_a_scheduler_may_use_threads_and_what_lies_beside_it(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+ANSWERS = """
+import json
+from pathlib import Path
+
+def answers(instance, *, seed):
+    here = Path(__file__), Path("SCHEDULER")
+    for place in (folder for file in here for folder in (file.parent, file.parents[1])):
+        try:
+            return json.loads((place / "answer.json").read_text())
+        except OSError:
+            continue
+    raise LookupError("no answer lies there")
+"""
+
+
+def test_a_scheduler_sees_nothing_that_lies_beside_its_file(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An operator keeps scheduler, instance, log and solution in one folder; a package is seen as a whole."""
+    best = run_method(PROBLEM, INSTANCE, "cp", SolveOptions()).solution
+    monkeypatch.chdir(folder)
+    package = folder / "judged_package"
+    package.mkdir()
+    for place in (folder, package):
+        (place / "answer.json").write_text(json.dumps(best))
+    for home in (folder, package):
+        (home / "mine.py").write_text(ANSWERS.replace("SCHEDULER", str(home / "mine.py")))
+    with Contained(f"{folder / 'mine.py'}:answers", PROBLEM, BOUNDS) as contained, pytest.raises(Failed) as failed:
+        contained(INSTANCE, seed=0)
+    assert "no answer lies there" in str(failed.value)
+    (package / "answer.json").unlink()
+    with Contained("judged_package.mine:answers", PROBLEM, BOUNDS) as contained, pytest.raises(Failed) as failed:
+        contained(INSTANCE, seed=0)
+    assert "no answer lies there" in str(failed.value)
+
+
+def test_a_scheduler_may_use_threads_and_the_modules_of_its_package(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("PYTHONPATH", str(FILE.parents[1]), prepend=os.pathsep)
-    (folder / "code").mkdir()
-    (folder / "code" / "beside.py").write_text("from support.foreign import threads\n")
-    (folder / "code" / "lazy.py").write_text(
-        "def lazy(instance, *, seed):\n    import beside\n    return beside.threads(instance, seed=seed)\n"
+    monkeypatch.chdir(folder)
+    (folder / "judged").mkdir()
+    (folder / "judged" / "beside.py").write_text("from support.foreign import threads\n")
+    lazy = (
+        "def lazy(instance, *, seed):\n    from judged import beside\n    return beside.threads(instance, seed=seed)\n"
     )
-    with Contained(f"{folder / 'code' / 'lazy.py'}:lazy", PROBLEM, BOUNDS) as contained:
+    (folder / "judged" / "lazy.py").write_text(lazy)
+    with Contained("judged.lazy:lazy", PROBLEM, BOUNDS) as contained:
         solution = contained(INSTANCE, seed=0)
     assert solution is not None and PROBLEM.check(INSTANCE, solution).feasible
+    for line in ("import beside", "def late(instance, *, seed):\n    import beside"):
+        (folder / "judged" / "alone.py").write_text(f"{line}\n")
+        with (
+            Contained(f"{folder / 'judged' / 'alone.py'}:late", PROBLEM, BOUNDS) as contained,
+            pytest.raises((Failed, InputError)) as failed,
+        ):
+            contained(INSTANCE, seed=0)
+        assert "No module named 'beside'" in str(failed.value)
+        assert "a file is judged alone: name a package (package.module:function)" in str(failed.value)
 
 
 def test_a_scheduler_may_call_a_shipped_heuristic(folder: Path) -> None:

@@ -110,6 +110,33 @@ def test_the_peeks_would_find_it_where_nothing_is_kept_from_them(place: Path, mo
     assert held
 
 
+LATE = """
+import sys
+
+class Late:
+    def decide(self, state):
+        return [("start", job.id) for job in state.waiting.values() if job.gpus <= state.free][:1]
+
+served = sys.modules["__main__"]._Served
+plain = served.answer
+
+def answer(self, request):
+    if not set(request) - {"token"}:
+        raise RuntimeError("an empty message: its answer would be late, and the time of decisions the pipe's")
+    return plain(self, request)
+
+served.answer = answer
+"""
+
+
+def test_the_pipes_time_is_measured_before_the_policy_is_there(tmp_path: Path) -> None:
+    """One that knows the judge's messages answers empty ones late: no such message comes."""
+    (tmp_path / "late.py").write_text(LATE)
+    with ContainedPolicy(f"{tmp_path / 'late.py'}:Late", PROBLEM, Bounds(PATIENCE, warm=False)) as policy:
+        assert policy(SECRET, seed=0) is not None
+    assert policy.overhead is not None and policy.overhead > 0
+
+
 def test_a_clock_that_a_policy_stops_is_not_the_judges(place: Path) -> None:
     with contained(place, "StopsTheClock") as policy:
         policy(SECRET, seed=0)

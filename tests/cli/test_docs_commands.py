@@ -4,53 +4,36 @@ from __future__ import annotations
 
 import json
 import re
-import shlex
 from pathlib import Path
 
 import pytest
 from matplotlib.text import Text
 from support.command import Command
 from support.kubectl import cluster
+from support.pages import PAGES, commands_shown
 
 import schedgap
-from schedgap.catalogue.registry import find_method, find_problem, problem_ids, read_instance
 from schedgap.cli.arguments import split_settings
 from schedgap.cli.main import _parser
 
-ROOT = Path(__file__).resolve().parents[2]
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
-PLACEHOLDER = re.compile(r"\[[A-Z-]|\w\|\w|\b(NAME|FILE|FORMAT|PROBLEM|SERVERS|FOLDER|HOST|FAMILY|PAPER)\b|\.\.\.")
-"""A synopsis is no command."""
 LONG = {"bench", "verify", "hunt", "library", "audit"}
 """They take minutes on what the pages name; tests of their own run them on less."""
 ELSEWHERE = {"--claims", "slurm", "--frozen", "--online", "--ratios"}
 """They need more than lies on the desk; tests of their own run them (test_cli_frozen, test_cli_online and others)."""
-OWN = (ROOT / "docs" / "extending-heuristic.md").read_text(encoding="utf-8").split("```python\n")[1].split("```")[0]
+OWN = (
+    (Path(__file__).parents[2] / "docs" / "extending-heuristic.md")
+    .read_text(encoding="utf-8")
+    .split("```python\n")[1]
+    .split("```")[0]
+)
 CSV = "JobID,num_gpu,run_s,submit\n" + "".join(f"j{k},{1 + k % 4},{100 + 10 * k},{5 * k}\n" for k in range(8))
-
-
-def shown(page: Path) -> list[tuple[list[str], str]]:
-    """The arguments of each command on the page, and the file that takes its output."""
-    text = page.read_text(encoding="utf-8").replace("\\\n", " ")
-    found = []
-    for line in re.findall(r"^(?: {4})?(?:\$ )?(?:\.venv/bin/)?schedgap ([a-z].*)$", text, re.MULTILINE):
-        command, _, out = re.split(r" #|\s{4,}", line)[0].partition(" > ")
-        if not PLACEHOLDER.search(command) and command.split()[0] in _commands():
-            found.append((shlex.split(command), out.strip()))
-    return found
-
-
-def _commands() -> set[str]:
-    from schedgap.cli.main import COMMANDS
-
-    return set(COMMANDS)
 
 
 def test_every_command_of_the_pages_parses() -> None:
     """Its options exist, and it lacks no argument."""
     parsed = 0
     for page in PAGES:
-        for arguments, _ in shown(page):
+        for arguments, _ in commands_shown(page):
             found = _parser(arguments[0]).parse_args(split_settings(arguments))
             assert found.command == arguments[0], (page.name, arguments)
             parsed += 1
@@ -77,10 +60,10 @@ INSTALLED = "extending"
 
 
 @pytest.mark.parametrize(
-    "page", [page for page in PAGES if shown(page) and page.stem != INSTALLED], ids=lambda page: page.stem
+    "page", [page for page in PAGES if commands_shown(page) and page.stem != INSTALLED], ids=lambda page: page.stem
 )
 def test_what_is_quick_runs_as_shown(page: Path, desk: Path, command: Command) -> None:
-    for given, out in shown(page):
+    for given, out in commands_shown(page):
         if given[0] in LONG or ELSEWHERE & set(given) or "monday.json" in given[:2]:
             continue
         if any(part.startswith("openevolve_output") for part in given):  # what another program writes
@@ -104,53 +87,6 @@ def test_what_is_quick_runs_as_shown(page: Path, desk: Path, command: Command) -
             assert (desk / given[given.index("--out") + 1]).stat().st_size > 0
         else:
             assert ran.out.strip()
-
-
-def _named() -> list[tuple[str, ...]]:
-    """The commands of the pages that make instances, each once; a synopsis, a loop and a guest's problem are none."""
-    found = {tuple(given): None for page in PAGES for given, _ in shown(page) if given[0] == "generate"}
-    return [given for given in found if given[1] in problem_ids() and "--out" in given and "$seed" not in given]
-
-
-ENDS = {"optimal": 0, "feasible": 0, "infeasible": 3, "unbounded": 3, "unknown": 4}
-"""Statuses, and the exit status that goes with each."""
-REFUSED = {
-    "job-pair": "job-pair: needs an instance of two jobs, got ",
-    "cpsat": "CP-SAT solves integer models only",
-}
-"""Methods that are not for every instance of their problem, and why: the one line of their error."""
-
-
-@pytest.mark.parametrize(
-    ("made", "method"),
-    [(made, method.id) for made in _named() for method in find_problem(made[1]).methods],
-    ids=lambda part: part if isinstance(part, str) else part[-1].removesuffix(".json"),
-)
-def test_every_method_on_every_instance_that_the_pages_name(
-    made: tuple[str, ...], method: str, command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """With and without ``--json``, within a limit so short that some find nothing, which they say."""
-    monkeypatch.chdir(tmp_path)
-    assert command(*made).status == 0
-    problem, instance = read_instance(made[-1])
-    line = ("solve", made[-1], "--method", method, "--time-limit", "0.3", "--no-confirm")
-    ran = command(*line, "--json")
-    if ran.status == 2:
-        assert REFUSED[method] in ran.message and command(*line).message == ran.message
-        return
-    data = json.loads(ran.out)
-    assert ran.status == ENDS[data["status"]] and (data["method"], data["instance"]) == (method, instance.name)
-    own = find_method(problem, method)
-    if data["solution"] is not None and not own.outside_model and own.checker is None:
-        assert schedgap.check(instance, data["solution"]).value == data["objective"]
-    assert (data["solution"] is None) == (ran.status != 0)
-    if ran.status == 4:
-        assert f"schedgap: note: {method} found no solution: " in ran.err
-    ran = command(*line)
-    assert ran.status in ENDS.values() and "Traceback" not in ran.err
-    status = re.search(r"^  status     (\w+)", ran.out, re.M)
-    assert status is not None and ran.status == ENDS[status[1]]
-    assert re.search(rf"^  method     {re.escape(method)}(\s|$)", ran.out, re.M)
 
 
 def test_the_picture_of_the_readme_shows_contention_and_marks_the_loss() -> None:

@@ -9,6 +9,8 @@ import sys
 import tempfile
 from pathlib import Path
 
+from gate.commands import questions
+from gate.commands import run as run_commands
 from gate.gates import GATES
 from gate.sweep import EACH, GENERATORS, Part, parts, rare, run, table, too_open
 
@@ -31,8 +33,11 @@ def main() -> int:
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--out", type=Path, help="a folder for what is found; a temporary one where not given")
     parser.add_argument("--first", action="store_true", help="stop at the first fault")
+    parser.add_argument("--commands", type=int, help="only the command line, on so many seeds of each preset")
     asked = parser.parse_args()
     seeds = [FIXED, random.SystemRandom().randrange(10**9)] if asked.seed is None else [asked.seed]
+    if asked.commands is not None:
+        return int(_commands(seeds[-1], asked.commands, asked.problem, asked.workers) > 0)
     scratch = asked.out or Path(tempfile.mkdtemp(prefix="gate-"))
     scratch.mkdir(parents=True, exist_ok=True)
     generators, problems = asked.generator or ["tiny"], asked.problem or list(GATES)
@@ -57,7 +62,17 @@ def main() -> int:
     if lost:
         print(f"TOO LARGE for the exhaustive searches: {skipped} of {instances + skipped} instances")
     print(f"gate: {instances} instances, {faults} faults; seeds {seeds}")
+    if whole and asked.problem is None:
+        faults += sum(_commands(seed, 1, None, asked.workers) for seed in seeds)
     return int(faults > 0 or bool(few) or bool(many) or lost)
+
+
+def _commands(first: int, count: int, problems: list[str] | None, workers: int) -> int:
+    """Faults of every method from the command line, on presets of `count` seeds from `first` on."""
+    asked = questions(range(first, first + count), problems, pages=first == FIXED)
+    faults = run_commands(asked, workers)
+    print(f"gate: {len(asked)} commands from seed {first} on, {faults} faults", flush=True)
+    return faults
 
 
 if __name__ == "__main__":

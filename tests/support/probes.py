@@ -37,6 +37,8 @@ PROBED = Path()
 PYTHON: dict[str, Callable[[], object]] = {}
 KERNEL: dict[str, Callable[[], object]] = {}
 NEW: set[str] = set()
+STACKS: list[object] = []
+"""Stacks of threads that a probe started."""
 REFUSALS = (errno.EPERM, errno.EACCES, errno.ENOSYS)
 """No right, or no such call: `clone3` is hidden, so that threads are made by the older call."""
 OF_ITS_OWN = frozenset(
@@ -49,6 +51,7 @@ OF_ITS_OWN = frozenset(
         *("lease", "held_open", "trace", "compared_descriptors", "descriptor_of_the_judge", "limits_of_the_judge"),
         *("read_of_the_judges_memory", "write_to_the_judges_memory", "judges_memory_by_its_file"),
         *("own_memory_file_in_c", "environment_of_the_judge"),
+        *("message_that_holds_a_file", "thread_with_files_of_its_own"),
     }
 )
 """What a container alone leaves: memory, processes and sockets of its own. Its parent there is the first of them."""
@@ -449,6 +452,27 @@ def lent_pages() -> int:
             del view
             os.close(reading)
             os.close(writing)
+
+
+@probe(KERNEL, new=True)
+def message_that_holds_a_file() -> int:
+    """A file without a name, kept by a message that nobody reads: no limit counts it."""
+    one, _other = socket.socketpair()
+    text = ctypes.create_string_buffer(b"x")
+    vector = (ctypes.c_size_t * 2)(ctypes.addressof(text), 1)
+    rights = words(20, 0, socket.SOL_SOCKET, socket.SCM_RIGHTS, to_read(), size=24)
+    head = (ctypes.c_size_t * 7)(0, 0, ctypes.addressof(vector), 1, ctypes.addressof(rights), 24, 0)
+    return in_c("sendmsg", one.fileno(), head, 0)
+
+
+@probe(KERNEL, new=True)
+def thread_with_files_of_its_own() -> int:
+    """A thread whose descriptors are a copy: the judge, who looks at those of the process, never sees them."""
+    stack = ctypes.create_string_buffer(1 << 16)
+    STACKS.append(stack)
+    top = ctypes.c_void_p(ctypes.addressof(stack) + (1 << 16) - 64)
+    shared_but_files = 0x00000100 | 0x00000200 | 0x00000800 | 0x00010000  # memory, paths, signals; a thread
+    return in_c("clone", ctypes.cast(_C.getppid, ctypes.c_void_p), top, shared_but_files, None)
 
 
 @probe(KERNEL, new=True)

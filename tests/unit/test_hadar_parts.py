@@ -2,6 +2,7 @@
 
 import itertools
 import json
+from collections.abc import Mapping
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,8 @@ from schedgap.benchmarks.instances.hadar.random import small, tiny, trace
 from schedgap.catalogue.hadar import PROBLEM as HADAR
 from schedgap.catalogue.run import run_method
 from schedgap.formulations.common.errors import InputError
+from schedgap.formulations.common.instance import Solution
+from schedgap.formulations.hadar import models
 from schedgap.formulations.hadar import tables as hadar_tables
 from schedgap.formulations.hadar.instance import HadarInstance
 from schedgap.formulations.hadar.metrics import metrics
@@ -248,6 +251,40 @@ def test_programs_start_solutions_and_sizes() -> None:
     assert check(instance, again).objective == check(instance, found.solution).objective
     restarted = run_method(HADAR, instance, "colgen", SolveOptions(start=found.solution))
     assert restarted.objective == pytest.approx(found.objective)
+
+
+def test_a_start_with_jobs_that_never_finish_is_a_point_of_the_program() -> None:
+    """Rules leave such jobs behind; the program has no slot for them, and the start was a KeyError."""
+    instance = small(2, jobs=5, horizon=8)
+    model = build_ilp(instance)
+    whole = run_method(HADAR, instance, "colgen", SolveOptions()).solution
+    assert whole is not None and model.assign is not None
+    for name, held in whole["allocation"].items():
+        cut = {**whole["allocation"], name: dict(list(held.items())[:-1])}
+        solution = {"allocation": {one: slots for one, slots in cut.items() if slots}}
+        values = model.assign(solution)
+        for row in model.problem.constraints.values():
+            total = sum(values[v] * c for v, c in row.items()) + row.constant
+            assert total <= 1e-9 if row.sense == -1 else total >= -1e-9 if row.sense == 1 else abs(total) < 1e-9
+        worth = sum(float(c) * values[v] for v, c in model.problem.objective.items())
+        assert worth == pytest.approx(float(check(instance, solution).objective or 0))
+
+
+@pytest.mark.parametrize("engine", ["highs", "cbc", "cpsat"])
+def test_a_start_beyond_the_programs_index_sets_costs_the_start_alone(
+    engine: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    instance = small(2, jobs=5, horizon=8)
+    best = run_method(HADAR, instance, "colgen", SolveOptions())
+    asked: list[Solution] = []
+
+    def beyond(builder: object, solution: Solution) -> Mapping[object, float]:
+        asked.append(solution)
+        return {}[(1, 2)]
+
+    monkeypatch.setattr(models, "_assignment", beyond)
+    answer = run_method(HADAR, instance, engine, SolveOptions(start=best.solution, threads=1))
+    assert asked and (answer.status, answer.objective) == ("optimal", pytest.approx(best.objective))
 
 
 def test_colgen_says_when_it_is_out_of_reach() -> None:
