@@ -19,7 +19,8 @@ import json
 import math
 import sys
 import zlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
@@ -61,6 +62,8 @@ LARGEST_FILE = 256 * 2**20
 MOST_VALUES = 10_000_000
 """In a file; a list takes some 70 bytes of memory where it takes 3 in the file."""
 _LARGEST = 10**300
+_ZERO_IS_SAID = {"gang-placement": frozenset({"quota", "borrow", "price", "move_price"})}
+"""By problem, keys of which 0 says another thing than nothing does: no GPU at all, and as many as there are."""
 _KEYS = {"certificate", "problem", "instance", "form", "options", "claim", "tree"}
 
 
@@ -222,16 +225,31 @@ def rules_of(problem: str) -> Any:
 def digest(instance: Mapping[str, Any]) -> str:
     """What identifies an instance: SHA-256 of its JSON with sorted keys, without name, note and reference."""
     kept = {k: v for k, v in instance.items() if k not in ("name", "note", "version") and not k.startswith("reference")}
-    return hashlib.sha256(json.dumps(_plain(kept), sort_keys=True, separators=(",", ":")).encode()).hexdigest()
+    zeros = _ZERO_IS_SAID.get(str(instance.get("problem")), frozenset())
+    return hashlib.sha256(json.dumps(_plain(kept, zeros), sort_keys=True, separators=(",", ":")).encode()).hexdigest()
 
 
-def _plain(value: Any) -> Any:
-    """Numbers as text, the same for 1 and 1.0; entries that are 0, false, null or empty as if they were not there."""
+def _plain(value: Any, zeros: frozenset[str], *, said: bool = False) -> Any:
+    """Numbers as text, the same for 1 and 1.0; entries that are 0, false, null or empty as if they were not there.
+
+    Parameters
+    ----------
+    zeros : keys whose 0, or the zeros of whose table, stay
+    said : this is such a table
+    """
     if isinstance(value, dict):
-        return {k: _plain(v) for k, v in value.items() if v or v == ""}
+        return {
+            k: _plain(v, zeros, said=k in zeros)
+            for k, v in value.items()
+            if v or v == "" or ((said or k in zeros) and _is_zero(v))
+        }
     if isinstance(value, list):
-        return [_plain(v) for v in value]
+        return [_plain(v, zeros) for v in value]
     return str(value) if isinstance(value, int | Fraction) and not isinstance(value, bool) else value
+
+
+def _is_zero(value: Any) -> bool:
+    return isinstance(value, int | Fraction) and not isinstance(value, bool) and not value
 
 
 def parse(text: str | bytes) -> Any:
@@ -251,24 +269,20 @@ def parse(text: str | bytes) -> Any:
 
 
 def _object(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) < len(pairs):
-        name = next(key for place, (key, _) in enumerate(pairs) if key in dict(pairs[:place]))
-        reject(f"the key {name[:60]!r} is given twice in one object")
+    found: dict[str, Any] = {}
+    for key, value in pairs:
+        if key in found:
+            reject(f"the key {key[:60]!r} is given twice in one object")
+        found[key] = value
     return found
 
 
-def model_of(instance: Mapping[str, Any], form: str, options: Mapping[str, Any]) -> Model:
-    """The model of an instance that a certificate of this form is about."""
-    return model_from(rules_of(instance["problem"]), instance, form, options)
-
-
-def model_from(rules: Any, instance: Mapping[str, Any], form: str, options: Mapping[str, Any]) -> Model:
-    """The model that `rules` writes."""
-    model = Model()
-    if form not in rules.FORMS:
-        reject(f"form: {str(form)[:40]!r} is none of {', '.join(rules.FORMS)}")
-    rules.FORMS[form](instance, options, model)
+def model_of(instance: Mapping[str, Any], form: Any, options: Mapping[str, Any], forms: str = "FORMS") -> Model:
+    """The model of an instance that a certificate of this form is about; `forms`: the table of the rules."""
+    model, written = Model(), getattr(rules_of(instance["problem"]), forms)
+    if not isinstance(form, str) or form not in written:
+        reject(f"form: {str(form)[:40]!r} is none of {', '.join(written)}")
+    written[form](instance, options, model)
     return model.finished()
 
 
@@ -292,37 +306,55 @@ def check(instance: Mapping[str, Any], certificate: Any, solution: Any = None) -
         valid(instance)
     if certificate.get("instance") != digest(instance):
         reject("the certificate is of another instance")
-    options = certificate.get("options", {})
-    if not isinstance(options, dict):
-        reject("options must be an object")
-    try:
+    with refusing():
         if problem not in RULES:
             rules_of(problem).valid(instance)
-        return _proven(instance, certificate, options, solution)
+        return _proven(instance, certificate, solution)
+
+
+@contextmanager
+def refusing() -> Iterator[None]:
+    """What goes wrong with numbers of a stranger is a refusal."""
+    try:
+        yield
     except (LookupError, ArithmeticError, TypeError, ValueError, AttributeError, StopIteration) as fault:
         raise Rejected(f"malformed: {type(fault).__name__}: {fault}") from fault
     except (RecursionError, MemoryError) as fault:
         raise Rejected("too large") from fault
 
 
-def _proven(instance: Mapping[str, Any], certificate: Any, options: Mapping[str, Any], solution: Any) -> Verdict:
-    model = model_of(instance, certificate.get("form"), options)
+def claimed(certificate: Mapping[str, Any], model: Model) -> Fraction | None:
+    """The bound that a certificate, or the note of a file of VIPR, claims on a model; None: there is no schedule.
+
+    Raises Rejected: it is no number, or about schedules that the model leaves out.
+    """
     claim = certificate.get("claim")
-    if claim == "infeasible":
-        bound, target = None, None
-    else:
-        bound = fraction(claim, "claim")
-        if abs(bound) > _LARGEST:
-            reject("claim: beyond all numbers that can be shown")
-        target = model.sense * bound
-    if model.cutoff is not None and (target is None or target > model.cutoff):
+    bound = None if claim == "infeasible" else fraction(claim, "claim")
+    if bound is not None and abs(bound) > _LARGEST:
+        reject("claim: beyond all numbers that can be shown")
+    if model.cutoff is not None and (bound is None or model.sense * bound > model.cutoff):
         reject("the claim goes beyond the schedules that the model is about")
-    prover = Prover(model, target)
+    return bound
+
+
+def _proven(instance: Mapping[str, Any], certificate: Mapping[str, Any], solution: Any) -> Verdict:
+    options = options_of(certificate)
+    model = model_of(instance, certificate.get("form"), options)
+    bound = claimed(certificate, model)
+    prover = Prover(model, None if bound is None else model.sense * bound)
     prover.walk(certificate.get("tree"))
     value = None
     if solution is not None:
         value = value_of(model, rules_of(instance["problem"]), instance, solution, options)
     return Verdict(instance["problem"], bound, model.sense, prover.leaves, value)
+
+
+def options_of(certificate: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The options of a certificate, or of the note of a file of VIPR."""
+    options = certificate.get("options", {})
+    if not isinstance(options, dict):
+        reject("options must be an object")
+    return options
 
 
 def value_of(
@@ -353,16 +385,22 @@ def value_of(
     return Fraction(stated) if stated is not None else model.sense * objective
 
 
-def load(path: str) -> Any:
-    """A JSON file, compressed or not; Rejected where it has more than LARGEST_FILE bytes, of which no more are read."""
+def content(path: str, *, unpack: bool = False) -> bytes:
+    """The bytes of a file; Rejected where it has more than LARGEST_FILE of them, of which no more are read."""
     if Path(path).is_fifo():  # nobody may ever write to it
         reject(f"{path}: is not a regular file")
     with Path(path).open("rb") as file:
-        packed = file.read(2) == b"\x1f\x8b"
+        packed = unpack and file.read(2) == b"\x1f\x8b"
         file.seek(0)
         raw = (gzip.GzipFile(fileobj=file) if packed else file).read(LARGEST_FILE + 1)
     if len(raw) > LARGEST_FILE:
         reject(f"{path}: has more than {LARGEST_FILE:,} bytes")
+    return raw
+
+
+def load(path: str) -> Any:
+    """A JSON file, compressed or not."""
+    raw = content(path, unpack=True)
     if sum(map(raw.count, (b",", b"[", b"{"))) > MOST_VALUES:
         reject(f"{path}: has more than {MOST_VALUES:,} values")
     return parse(raw)

@@ -5,7 +5,7 @@ file states the rows of the model, its bounds, what is to be proven, and one der
 sums that are rounded because a variable is whole (``rnd``), a case (``asm``), and both cases together (``uns``).
 
 That the rows are those of the instance is no part of such a proof. So the part before the derivations is written from
-the instance alone, and :func:`about` compares it with a file, line by line.
+the instance alone, and :func:`about` compares it with a file, byte by byte.
 """
 
 from __future__ import annotations
@@ -26,6 +26,8 @@ from schedgap.solvers.certificates.linear import Box, Model, Rejected, number, r
 ABSURD = "0"
 """The left side of 0 >= 1, from which everything follows."""
 _NOTE = "% schedgap "
+_END = b"\n"
+_PLAIN = bytes(range(32, 127)) + _END
 NO_ROWS = {
     "prices": "no linear argument for VIPR: a dynamic program finds the best of each job at the prices",
     "orders": "no linear argument for VIPR: they bound sequences of events",
@@ -91,9 +93,8 @@ class Writer:
     """
 
     def __init__(self, instance: Mapping[str, Any], certificate: Mapping[str, Any]) -> None:
-        self.form, self.options, self.claim = _about(certificate)
-        self.instance = instance
-        self.model = _rows_model(instance, self.form, self.options)
+        self.instance, self.certificate = instance, certificate
+        self.model, self.claim = _stated(instance, certificate)
         target = None if self.claim is None else self.model.sense * self.claim
         self.prover = checker.Prover(self.model, target)
         self.target = None if target is None else target - self.model.constant
@@ -119,7 +120,7 @@ class Writer:
         Raises Rejected: the certificate does not prove what it claims.
         """
         last = self._node(self.tree, self._bounds(), narrowing=False)
-        yield from head(self.instance, self.form, self.options, self.claim)
+        yield from head(self.instance, self.certificate)
         yield from self._needed(last)
 
     def _bounds(self) -> Bounds:
@@ -448,17 +449,20 @@ def says_bounds(problem: str) -> bool:
         return False
 
 
-def head(instance: Mapping[str, Any], form: str, options: Mapping[str, Any], claim: Fraction | None) -> Iterator[str]:
+def head(instance: Mapping[str, Any], certificate: Mapping[str, Any]) -> Iterator[str]:
     """The file up to its derivations: a note of what it is about, variables, objective, rows and what is to be proven.
 
     The objective is minimised: of a problem that maximises it is minus the value. Its constant is in the note.
+    Of the certificate the form, the options and the claim are read, which are also what the note says.
+
+    Raises Rejected: they are none.
     """
-    model = _rows_model(instance, form, options)
+    model, claim = _stated(instance, certificate)
     about = {
         "instance": checker.digest(instance),
         "problem": instance["problem"],
-        "form": form,
-        "options": dict(options),
+        "form": certificate["form"],
+        "options": dict(checker.options_of(certificate)),
         "claim": "infeasible" if claim is None else str(claim),
         "constant": str(model.constant),
         "sense": model.sense,
@@ -493,22 +497,14 @@ def _domains(model: Model) -> Sequence[tuple[Any, Any]]:
     ]
 
 
-def _about(certificate: Mapping[str, Any]) -> tuple[str, Mapping[str, Any], Fraction | None]:
-    claim = certificate["claim"]
-    return certificate["form"], certificate.get("options", {}), None if claim == "infeasible" else Fraction(claim)
-
-
-def _rows_model(instance: Mapping[str, Any], form: str, options: Mapping[str, Any]) -> Model:
-    rules = checker.rules_of(instance["problem"])
-    others = getattr(rules, "AS_ROWS", {})
-    if form in others:
-        model = Model()
-        others[form](instance, options, model)
-        return model.finished()
-    model = checker.model_from(rules, instance, form, options)
+def _stated(instance: Mapping[str, Any], certificate: Mapping[str, Any]) -> tuple[Model, Fraction | None]:
+    """(the rows that a certificate or the note of a file is about, its claim), refused as the checker refuses them."""
+    form, options = certificate.get("form"), checker.options_of(certificate)
+    others = getattr(checker.rules_of(instance["problem"]), "AS_ROWS", {})
+    model = checker.model_of(instance, form, options, "AS_ROWS" if form in others else "FORMS")
     if model.price is not None:
-        reject(f'certificates in form "{form}" are {NO_ROWS[form]}')
-    return model
+        reject(f'certificates in form "{form}" are {NO_ROWS[str(form)]}')
+    return model, checker.claimed(certificate, model)
 
 
 def text(instance: Mapping[str, Any], certificate: Mapping[str, Any]) -> str:
@@ -534,6 +530,8 @@ def about(instance: Mapping[str, Any], path: str | Path) -> tuple[str, Fraction 
     Everything before the derivations is compared with what :func:`head` writes for the instance. Whether the
     derivations prove it is for a checker of VIPR to say.
 
+    Bytes are compared, since others end lines elsewhere: there is no control character in the file but line feeds.
+
     Raises
     ------
     Rejected
@@ -541,19 +539,26 @@ def about(instance: Mapping[str, Any], path: str | Path) -> tuple[str, Fraction 
     OSError
         It cannot be read.
     """
-    with Path(path).open(encoding="utf-8", errors="replace") as file:
-        first = file.readline().rstrip("\n")
-        if not first.startswith(_NOTE):
-            reject(f"{path}: line 1: is not the note of schedgap, got {first[:60]!r}")
-        try:
-            form, options, claim = _about(checker.parse(first[len(_NOTE) :]))
-        except (LookupError, TypeError, ValueError, AttributeError):
-            reject(f"{path}: line 1: is not the note of schedgap, got {first[:60]!r}")
-        for place, expected in enumerate(head(instance, form, options, claim), start=1):
-            line = first if place == 1 else file.readline().rstrip("\n")
-            if line != expected:
-                reject(f"{path}: line {place}: {expected[:60]!r} by the instance, got {line[:60]!r}")
-        line = file.readline().rstrip("\n")
-        if not line.startswith("DER "):
-            reject(f"{path}: line {place + 1}: the derivations should begin, got {line[:60]!r}")
-    return form, claim
+    raw = checker.content(str(path))
+    if strange := raw.translate(None, _PLAIN):
+        at = raw.index(strange[:1])
+        reject(f"{path}: line {raw.count(_END, 0, at) + 1}: has the byte {strange[0]:#04x}, which is no plain text")
+    first = raw.partition(_END)[0].decode()
+    if not first.startswith(_NOTE):
+        reject(f"{path}: line 1: is not the note of schedgap, got {first[:60]!r}")
+    note = checker.parse(first[len(_NOTE) :])
+    if not isinstance(note, dict):
+        reject(f"{path}: line 1: is not the note of schedgap, got {first[:60]!r}")
+    with checker.refusing():
+        at = 0
+        for place, expected in enumerate(head(instance, note), start=1):
+            line = expected.encode() + _END
+            if not raw.startswith(line, at):
+                got = raw[at : at + 60].partition(_END)[0].decode()
+                reject(f"{path}: line {place}: {expected[:60]!r} by the instance, got {got!r}")
+            at += len(line)
+        if not raw.startswith(b"DER ", at):
+            got = raw[at : at + 60].partition(_END)[0].decode()
+            reject(f"{path}: line {place + 1}: the derivations should begin, got {got!r}")
+    claim = note["claim"]
+    return note["form"], None if claim == "infeasible" else Fraction(claim)

@@ -43,7 +43,7 @@ from schedgap.solvers.result import NO_DEADLINE
 ROOT = Path(__file__).resolve().parents[2]
 FOLDER = ROOT / "solvers" / "certificates"
 STANDARD = {
-    "argparse", "bisect", "collections", "collections.abc", "dataclasses", "decimal",
+    "argparse", "bisect", "collections", "collections.abc", "contextlib", "dataclasses", "decimal",
     "fractions", "functools", "gzip", "hashlib", "heapq", "importlib", "importlib.metadata", "instances",
     "itertools", "json", "linear", "math", "operator", "pathlib", "sys", "typing", "zlib", "__future__",
     "schedgap.solvers.certificates.instances", "schedgap.solvers.certificates.linear",

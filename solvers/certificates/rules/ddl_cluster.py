@@ -15,9 +15,11 @@ from fractions import Fraction
 from typing import Any
 
 try:
+    from schedgap.solvers.certificates.linear import fraction
     from schedgap.solvers.certificates.rules.ddl_paths import Buckets, Path, cheapest, checked
     from schedgap.solvers.certificates.rules.pausing import GRID, paused
 except ImportError:  # run as a file
+    from linear import fraction  # type: ignore[import-not-found, no-redef]
     from rules.ddl_paths import Buckets, Path, cheapest, checked  # type: ignore[import-not-found, no-redef]
     from rules.pausing import GRID, paused  # type: ignore[import-not-found, no-redef]
 
@@ -63,7 +65,7 @@ def rows(instance: Mapping[str, Any], options: Mapping[str, Any], model: Any) ->
     data = Jobs(instance)
     jobs, n = data.jobs, len(data.jobs)
     arrival = [Fraction(job["arrival"]) for job in jobs]
-    cutoff = Fraction(options["cutoff"])
+    cutoff = fraction(options["cutoff"], "option cutoff")
     model.cutoff = cutoff
     latest = [arrival[j] + n * cutoff - sum(data.alone) + data.alone[j] for j in range(n)]
     if any(latest[j] < arrival[j] + data.alone[j] for j in range(n)):

@@ -20,6 +20,8 @@ except ImportError:  # run as a file
 
 Terms = list[tuple[str, Any]]
 Thing = Mapping[str, Any]
+DEVICE = 1000
+"""Parts of a device that pods may ask for: thousandths."""
 
 
 class Decision:
@@ -27,12 +29,13 @@ class Decision:
 
     Attributes
     ----------
+    device : parts that a device has; tests take fewer
     capacity : thousandths of each device of each node, with what may leave gone
     digits : of each component its row: (kind, priority, step, most, terms, constant, whether more is better)
     """
 
-    def __init__(self, instance: Thing, model: Any) -> None:
-        self.instance, self.model = instance, model
+    def __init__(self, instance: Thing, model: Any, device: int = DEVICE) -> None:
+        self.instance, self.model, self.device = instance, model, device
         self.nodes, self.gangs = instance["nodes"], instance["gangs"]
         self.levels = [*(instance.get("levels") or []), "node"]
         self.objectives = instance.get("objectives") or ["weight", "topology"]
@@ -91,8 +94,8 @@ class Decision:
         if not self.takes(n, shape):
             return 0
         gpu = shape.get("gpu") or 0
-        if gpu >= 1000:
-            most = min(most, sum(part == 1000 for part in self.capacity[n]) // (gpu // 1000))
+        if gpu >= self.device:
+            most = min(most, sum(part == self.device for part in self.capacity[n]) // (gpu // self.device))
         elif gpu:
             most = min(most, sum(part // gpu for part in self.capacity[n]))
         for name, amount in (shape.get("request") or {}).items():
@@ -126,7 +129,7 @@ class Decision:
             found.append(there)
             self.hosts.setdefault(name, {})[n] = room
             self.here[n].append((there, shape))
-            if 0 < gpu < 1000:
+            if 0 < gpu < self.device:
                 split: Terms = [(there, -1)]
                 for d, part in enumerate(self.capacity[n]):
                     if part >= gpu:
@@ -191,22 +194,22 @@ class Decision:
 
     def _node(self, n: int) -> None:
         """(2) and (3)."""
-        whole = [(name, (shape.get("gpu") or 0) // 1000) for name, shape in self.here[n]]
+        whole = [(name, (shape.get("gpu") or 0) // self.device) for name, shape in self.here[n]]
         whole = [(name, devices) for name, devices in whole if devices]
-        parts = any(0 < (shape.get("gpu") or 0) < 1000 for _, shape in self.here[n])
+        parts = any(0 < (shape.get("gpu") or 0) < self.device for _, shape in self.here[n])
         if parts or self.leaving[n] or "fragmentation" in self.objectives:
             taken: Terms = []
             for d, part in enumerate(self.capacity[n]):
-                if part == 1000 and whole:
+                if part == self.device and whole:
                     taken.append((self.model.var(f"whole[{n},{d}]"), -1))
-                    self.on_device[n, d].append((f"whole[{n},{d}]", 1000))
+                    self.on_device[n, d].append((f"whole[{n},{d}]", self.device))
                 free, terms = self._left(n, d)
                 if terms:
                     self.model.row(f"device[{n},{d}]", terms, ">=", -free)
             if whole:
                 self.model.row(f"wholes[{n}]", [*whole, *taken], "=", 0)
         elif whole:
-            free = sum(part == 1000 for part in self.capacity[n])
+            free = sum(part == self.device for part in self.capacity[n])
             for size in {1, *(devices for _, devices in whole)}:  # divided by a size, and rounded down
                 rounded = [(name, devices // size) for name, devices in whole if devices >= size]
                 self.model.row(f"devices[{n},{size}]", rounded, "<=", free // size)
@@ -321,7 +324,7 @@ class Decision:
                 found += [(group, group["count"]) for group in gang["pods"]]
             for pod in self.running:
                 parts = list((pod.get("devices") or {}).values())
-                if all(part == 1000 for part in parts) or len(parts) == 1:
+                if all(part == self.device for part in parts) or len(parts) == 1:
                     found.append(({**pod, "gpu": sum(parts)}, 1))
         merged: dict[str, list[Any]] = {}
         for shape, share in found:
@@ -358,13 +361,13 @@ class Decision:
             free, left = self._left(n, d)
             key = f"[{s},{n},{d}]"
             useful.append((self.model.var("useful" + key), 1))
-            found.append(self.model.var("lost" + key, 0, 1000))
+            found.append(self.model.var("lost" + key, 0, self.device))
             self.model.row("useful" + key, [("useful" + key, 1), (fits, -1)], "<=", 0)
-            self.model.row("enough" + key, [*left, ("useful" + key, -min(shape["gpu"], 1000))], ">=", -free)
+            self.model.row("enough" + key, [*left, ("useful" + key, -min(shape["gpu"], self.device))], ">=", -free)
             self.model.row(
-                "lost" + key, [(found[-1], 1), ("useful" + key, 1000), *((v, -c) for v, c in left)], ">=", free
+                "lost" + key, [(found[-1], 1), ("useful" + key, self.device), *((v, -c) for v, c in left)], ">=", free
             )
-        self.model.row(f"fits[{s},{n}]", [*useful, (fits, -max(1, shape["gpu"] // 1000))], ">=", 0)
+        self.model.row(f"fits[{s},{n}]", [*useful, (fits, -max(1, shape["gpu"] // self.device))], ">=", 0)
         for resource, amount in (shape.get("request") or {}).items():
             free, left = self._remaining(n, resource)
             self.model.row(f"fits[{s},{n},{resource}]", [*left, (fits, -amount)], ">=", -free)
@@ -385,13 +388,13 @@ def entry(
     return kind, priority, step, int(Fraction(most) / step), terms, constant, more
 
 
-def rows(instance: Thing, options: Thing, model: Any) -> None:
+def rows(instance: Thing, options: Thing, model: Any, device: int = DEVICE) -> None:
     """Form ``rows``."""
     model.sense = -1
-    Decision(instance, model).write()
+    Decision(instance, model, device).write()
 
 
-def prices(instance: Thing, options: Thing, model: Any) -> None:
+def prices(instance: Thing, options: Thing, model: Any, device: int = DEVICE) -> None:
     """Form ``prices``: what nodes hold has a price; a gang is worth what is left of its weight where it is cheapest.
 
     A leaf has, for each component of weight, a list of (node, size, price). Size 0 is what its devices hold of the
@@ -403,7 +406,7 @@ def prices(instance: Thing, options: Thing, model: Any) -> None:
         sum price x what there is + sum over gangs max(0, weight - least price of its fewest pods, in one domain).
     """
     model.sense = -1
-    told = Decision(instance, _Written())
+    told = Decision(instance, _Written(), device)
     told.objective()
     model.price = lambda content, box: -Priced(told, content).score()
 
@@ -427,10 +430,10 @@ class _Written:
             self.kept[name] = (list(terms), right)
 
 
-def point(instance: Thing, solution: Any, options: Thing) -> dict[str, Any]:
+def point(instance: Thing, solution: Any, options: Thing, device: int = DEVICE) -> dict[str, Any]:
     """The values of a decision."""
     model = _Written()
-    told = Decision(instance, model)
+    told = Decision(instance, model, device)
     told.write()
     found: dict[str, Any] = defaultdict(int)
     left = [list(parts) for parts in told.capacity]
@@ -440,8 +443,8 @@ def point(instance: Thing, solution: Any, options: Thing) -> dict[str, Any]:
         gpu = shape.get("gpu") or 0
         found[f"{name},{n}]"] += 1
         for d in devices:
-            found[f"part_{name},{n},{d}]" if gpu < 1000 else f"whole[{n},{d}]"] += 1
-            left[n][d] -= min(gpu, 1000)
+            found[f"part_{name},{n},{d}]" if gpu < told.device else f"whole[{n},{d}]"] += 1
+            left[n][d] -= min(gpu, told.device)
         for resource, amount in (shape.get("request") or {}).items():
             free[n][resource] = free[n].get(resource, 0) - amount
 
@@ -473,9 +476,9 @@ def point(instance: Thing, solution: Any, options: Thing) -> dict[str, Any]:
     if "fragmentation" in told.objectives:
         for s, (shape, _) in enumerate(told.shapes()):
             for n in range(len(told.nodes)):
-                useful = [part >= min(shape.get("gpu") or 0, 1000) for part in left[n]]
+                useful = [part >= min(shape.get("gpu") or 0, told.device) for part in left[n]]
                 asked = (shape.get("request") or {}).items()
-                fits = sum(useful) >= max(1, (shape.get("gpu") or 0) // 1000)
+                fits = sum(useful) >= max(1, (shape.get("gpu") or 0) // told.device)
                 fits = fits and all(free[n].get(resource, 0) >= amount for resource, amount in asked)
                 found[f"fits[{s},{n}]"] = int(fits)
                 for d, part in enumerate(left[n]):

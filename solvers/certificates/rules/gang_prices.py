@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from fractions import Fraction
 from typing import Any
 
@@ -27,17 +27,25 @@ class Priced:
         self.told, self.content = told, content
         if not isinstance(content, dict) or not {"weights"} <= set(content) <= {"weights", "values"}:
             reject("prices: must be an object with weights and values")
-        self.values = {int(gpu): number(value, "value") for gpu, value in content.get("values", {}).items()}
+        self.device: int = told.device
+        sizes = {str(gpu): gpu for gpu in range(1, self.device + 1)}  # a pod that asks for none takes nothing
+        if not content.get("values", {}).keys() <= sizes.keys():
+            reject(f"prices: values must be of sizes from 1 to {self.device}")
+        self.values = {sizes[gpu]: number(value, "value") for gpu, value in content.get("values", {}).items()}
         if any(value < 0 for value in self.values.values()):
             reject("prices: values must be 0 or more")
-        sizes = {group.get("gpu") or 0 for gang in told.gangs for group in gang["pods"]}
-        self.held = [Fraction(0)]
-        for free in range(1, 1000):
-            fitting = (self.held[free - gpu] + self.value(gpu) for gpu in sizes if 0 < gpu <= free)
-            self.held.append(max(self.held[-1], *fitting, Fraction(0)))
-        self.held.append(max(self.value(1000), self.held[999]))
+        self.held = self._held({group.get("gpu") or 0 for gang in told.gangs for group in gang["pods"]})
         self.cost: list[dict[Any, Fraction]] = []
         self.rooms: dict[str, list[int]] = {}
+
+    def _held(self, sizes: Iterable[int]) -> list[Fraction]:
+        """By what is free of a device, the most that parts on it are worth together; they may fill it exactly."""
+        held = [Fraction(0)]
+        sizes = {*sizes, self.device}
+        for free in range(1, self.device + 1):
+            fitting = (held[free - gpu] + self.value(gpu) for gpu in sizes if 0 < gpu <= free)
+            held.append(max(held[-1], *fitting, Fraction(0)))
+        return held
 
     def score(self) -> Fraction:
         """Every component at its bound or best."""
@@ -69,7 +77,7 @@ class Priced:
             if named:
                 total += price * self.told.free(n, size)
             else:
-                whole = sum(part == 1000 for part in parts)
+                whole = sum(part == self.device for part in parts)
                 total += price * (whole // size if size else sum(self.held[part] for part in parts))
         first: dict[Any, int] = {}
         self.alike = [first.setdefault((*cost.items(),), n) for n, cost in enumerate(self.cost)]
@@ -93,8 +101,10 @@ class Priced:
         if isinstance(size, str):
             return (group.get("request") or {}).get(size) or 0
         if size:
-            return gpu // 1000 // size
-        return self.value(gpu) if gpu < 1000 else gpu // 1000 * self.value(1000)
+            return gpu // self.device // size
+        if gpu < self.device:
+            return self.value(gpu) if gpu else 0
+        return gpu // self.device * self.value(self.device)
 
     def _gang(self, gang: Thing) -> Fraction | None:
         """The least price of its fewest pods in one domain; None where none has room."""
@@ -119,9 +129,9 @@ class Priced:
 
     def _cheapest(self, group: Thing, asked: int, per_node: int, nodes: Sequence[int]) -> Fraction | None:
         gpu = group.get("gpu") or 0
-        key = repr((gpu, group.get("request"), group.get("selector")))
+        key = repr((gpu, group["count"], group.get("request"), group.get("selector")))
         if key not in self.rooms:
-            self.rooms[key] = [self.told.room(n, group, 10**7) for n in range(len(self.told.nodes))]
+            self.rooms[key] = [self.told.room(n, group, group["count"]) for n in range(len(self.told.nodes))]
         rooms: dict[int, int] = {}
         for n in nodes:
             rooms[self.alike[n]] = rooms.get(self.alike[n], 0) + min(self.rooms[key][n], per_node)

@@ -23,6 +23,8 @@ from typing import Any
 
 GRID = 2**40
 MOST_STATES = 20_000
+MOST_SLOTS = 1_000_000
+"""Slots of a horizon that blocks of prices may cover."""
 
 
 def worth(instance: Mapping[str, Any], job: Mapping[str, Any], last: int) -> Fraction:
@@ -149,11 +151,18 @@ def prices(instance: Mapping[str, Any], options: Mapping[str, Any], model: Any) 
 
 def _by_slot(blocks: Any, devices: Mapping[str, int], horizon: int) -> list[tuple[dict[str, int], int]]:
     """By slot, prices by type in units of 1 / 2^40 and the number of the block; slot 0 is not used."""
+    if horizon > MOST_SLOTS:
+        raise ValueError(f"blocks are for a horizon of at most {MOST_SLOTS} slots")
     lines: list[tuple[dict[str, int], int]] = [({}, -1)]
     for number, (first, given) in enumerate(blocks):
         last = blocks[number + 1][0] - 1 if number + 1 < len(blocks) else horizon
         line = {kind: given.get(kind, 0) for kind in devices}
-        if first != len(lines) or any(not isinstance(p, int) or p < 0 for p in line.values()) or set(given) - set(line):
+        if (
+            first != len(lines)
+            or not first - 1 <= last <= horizon
+            or any(not isinstance(p, int) or p < 0 for p in line.values())
+            or set(given) - set(line)
+        ):
             raise ValueError("blocks must follow each other, prices be whole numbers from 0")
         lines += [(line, number)] * (last - first + 1)
     if len(lines) != horizon + 1:

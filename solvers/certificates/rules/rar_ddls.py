@@ -11,6 +11,11 @@ from collections.abc import Mapping
 from fractions import Fraction
 from typing import Any
 
+try:
+    from schedgap.solvers.certificates.linear import fraction
+except ImportError:  # run as a file
+    from linear import fraction  # type: ignore[import-not-found, no-redef]
+
 TINY = Fraction(1, 10**9)
 MOST_PERIODS = 1_000_000
 
@@ -57,11 +62,15 @@ def shortest(instance: Mapping[str, Any], job: Mapping[str, Any]) -> tuple[int |
     return alone(instance, job), min(across, default=None)
 
 
+def _whole(value: Any, low: int, high: int | None, what: str) -> int:
+    """A whole number of a leaf or an option; one test for a certificate of area and for its file of VIPR."""
+    if isinstance(value, bool) or not isinstance(value, int) or value < low or (high is not None and value > high):
+        raise ValueError(f"{what} must be a whole number from {low}" + ("" if high is None else f" to {high}"))
+    return value
+
+
 def _horizon(instance: Mapping[str, Any], options: Mapping[str, Any]) -> int:
-    h = options["horizon"]
-    if isinstance(h, bool) or not isinstance(h, int) or not 0 <= h <= instance["horizon"]:
-        raise ValueError(f"option horizon must be a whole number from 0 to {instance['horizon']}")
-    return h
+    return _whole(options["horizon"], 0, instance["horizon"], "option horizon")
 
 
 def rows(instance: Mapping[str, Any], options: Mapping[str, Any], model: Any) -> None:
@@ -199,14 +208,13 @@ def refuted(instance: Mapping[str, Any], given: Mapping[str, Any], h_last: int) 
             known[kind] = shortest(instance, job)
         spans.append(known[kind])
     if set(given) == {"job"}:
-        return all(d is None or d > h_last for d in spans[given["job"]])
+        return all(d is None or d > h_last for d in spans[_whole(given["job"], 0, len(jobs) - 1, "job")])
     if any(span == (None, None) for span in spans):
         raise ValueError("a job can not run at all")
     least = [min(d for d in span if d is not None) for span in spans]
     if set(given) == {"weights", "margin"}:
-        weights, a = {int(g): w for g, w in given["weights"].items()}, given["margin"]
-        if not all(isinstance(w, int) and w >= 0 for w in weights.values()) or not isinstance(a, int) or a < 0:
-            raise ValueError("weights and margin must be whole numbers from 0")
+        weights = {int(g): _whole(w, 0, None, "a weight") for g, w in given["weights"].items()}
+        a = _whole(given["margin"], 0, None, "margin")
         best = [0] * (total + 1)
         for size in range(1, total + 1):
             best[size] = max([best[size - 1], *(best[size - g] + w for g, w in weights.items() if 0 < g <= size)])
@@ -217,9 +225,9 @@ def refuted(instance: Mapping[str, Any], given: Mapping[str, Any], h_last: int) 
         return width > 0 and inside > best[total] * width
     if set(given) != {"gang", "factor"}:
         raise ValueError("a leaf has job, or weights and margin, or gang and factor")
-    gang, factor = given["gang"], Fraction(given["factor"])
-    if factor < 0 or not isinstance(gang, int) or gang < 1:
-        raise ValueError("factor must not be negative, gang be a whole number from 1")
+    gang, factor = _whole(given["gang"], 1, None, "gang"), fraction(given["factor"], "factor")
+    if factor < 0:
+        raise ValueError("factor must not be negative")
     used = Fraction(0)
     for job, (one, two) in zip(jobs, spans, strict=True):
         extra = factor if job["gpus"] >= gang else 0
@@ -247,22 +255,24 @@ def periods(instance: Mapping[str, Any], options: Mapping[str, Any], model: Any)
     model.var("late", 0, 1, h_last + 1)
     spans = [shortest(instance, job) for job in jobs]
     if "job" in options:
-        least = min((d for d in spans[options["job"]] if d is not None), default=h_last + 1)
+        span = spans[_whole(options["job"], 0, len(jobs) - 1, "option job")]
+        least = min((d for d in span if d is not None), default=h_last + 1)
         model.var("slots", 0, h_last, whole=False)
         model.row("run", [("slots", 1), ("late", least)], ">=", least)
         return
     if any(span == (None, None) for span in spans):
         raise ValueError("a job can not run at all")
     if "gang" in options:
-        _one_or_two(instance, options["gang"], spans, model)
+        _one_or_two(instance, _whole(options["gang"], 1, None, "option gang"), spans, model)
         return
-    width = h_last - 2 * options["margin"]
-    if options["margin"] < 0 or width < 1 or width > MOST_PERIODS:
+    margin = _whole(options["margin"], 0, None, "option margin")
+    width = h_last - 2 * margin
+    if width < 1 or width > MOST_PERIODS:
         raise ValueError(f"from 1 to {MOST_PERIODS} slots have to be between the margins")
     work: dict[int, int] = {}
     for job, span in zip(jobs, spans, strict=True):
         least = min(d for d in span if d is not None)
-        inside = max(0, min(least - options["margin"], width))
+        inside = max(0, min(least - margin, width))
         work[job["gpus"]] = work.get(job["gpus"], 0) + inside
     lengths = [1] * width if options["slots"] else [width]
     for p, length in enumerate(lengths):

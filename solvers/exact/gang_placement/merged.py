@@ -208,9 +208,20 @@ def _values(instance: GangPlacementInstance) -> dict[int, int]:
         patterns.append(pattern)
     if one <= 0:
         return {}
-    return {gpu: math.floor(min(1.0, worth[gpu] / one) * WHOLE * GRID * (1 - 1e-9)) for gpu in sizes} | {
-        WHOLE: WHOLE * GRID
-    }
+    whole = WHOLE * GRID
+    values = {gpu: math.floor(min(1.0, worth[gpu] / one) * whole) for gpu in sizes}
+    # Patterns may still be missing when the rounds end, and the duals are rounded: what a device holds at most is
+    # found once more, exactly, and values are lowered until that is what a whole one is worth.
+    most = _most(values)
+    return {gpu: value * whole // max(most, whole) for gpu, value in values.items()} | {WHOLE: whole}
+
+
+def _most(values: Mapping[int, int]) -> int:
+    """What the parts that fit one device are worth together at most, in whole numbers."""
+    best = [0] * (WHOLE + 1)
+    for free in range(1, WHOLE + 1):
+        best[free] = max(best[free - 1], *(best[free - gpu] + value for gpu, value in values.items() if gpu <= free), 0)
+    return best[WHOLE]
 
 
 def _stock(
