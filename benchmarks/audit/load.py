@@ -56,7 +56,7 @@ class Share:
     name: str
     jobs: int
     capacity: int  # GPUs
-    load: float  # offered load
+    load: float | None  # offered load
     peak: float  # most GPUs wanted at once
     wait: float | None  # mean seconds, None without a record
 
@@ -76,11 +76,12 @@ class Idle:
 class Load:
     """Figures of a log that need no scheduler; times in seconds, GPU time in GPU seconds."""
 
-    # jobs, capacity, span: how many, GPUs, and seconds from the first submission to the last
+    # jobs, capacity, span: how many, GPUs, and seconds from the first submission to the last end, or to the last
+    # submission where there is no record
     jobs: int
     capacity: int
     span: float
-    offered: float | None  # GPU time over capacity and span; None where all were submitted at once
+    offered: float | None  # GPU time over capacity and span; None where it lasts no time
     # demand, busy: GPUs wanted if every job started when it was submitted; GPUs that really ran jobs, None without
     demand: Steps
     busy: Steps | None
@@ -89,7 +90,7 @@ class Load:
     queued: float | None
     idle_queued: float | None
     full_queued: float | None
-    utilisation: float | None  # busy GPU time over capacity and the time from the first submission to the last end
+    utilisation: float | None  # busy GPU time over capacity and span
     # kinds, tenants: by type and by tenant
     kinds: tuple[Share, ...]
     tenants: tuple[Share, ...]
@@ -114,19 +115,20 @@ def load_of(
     length = np.array([job.duration or 0.0 for job in jobs])
     gpus = np.array([float(job.gpus) for job in jobs])
     part = gpus * np.array([job.share for job in jobs])
-    span = float(submit.max() - submit.min())
+    last = max(job.end or 0.0 for job in jobs) if recorded else float(submit.max())
+    span = last - float(submit.min())
     start = np.array([job.start if recorded and job.start is not None else np.nan for job in jobs])
 
     def share(name: str, chosen: NDArray[np.bool_], room: int) -> Share:
         wanted = steps(submit[chosen], (submit + length)[chosen], gpus[chosen])
-        offered = float(part[chosen] @ length[chosen]) / room / span if span > 0 else float("nan")
+        offered = float(part[chosen] @ length[chosen]) / room / span if span > 0 else None
         wait = float((start - submit)[chosen].mean()) if recorded else None
         return Share(name, int(chosen.sum()), room, offered, wanted.peak, wait)
 
     def shares(of: Callable[[TraceJob], str | None], room: Mapping[str, int]) -> tuple[Share, ...]:
         names = np.array([of(job) or "any" for job in jobs])
         found = [share(str(name), names == name, room.get(str(name), capacity)) for name in np.unique(names)]
-        return tuple(sorted(found, key=lambda one: -one.load)) if len(found) > 1 else ()
+        return tuple(sorted(found, key=lambda one: -(one.load or 0.0))) if len(found) > 1 else ()
 
     by_kind: dict[str, int] = {}
     for server in servers:
@@ -142,8 +144,7 @@ def load_of(
     moments = np.unique(np.concatenate([submit, start, end]))
     busy = steps(start, end, gpus, moments)
     queues = _Queues(jobs, servers, held, moments, submit, start, end, gpus)
-    whole = float(end.max() - submit.min())
-    used = float(part @ (end - start)) / capacity / whole if whole > 0 else None
+    used = float(part @ (end - start)) / capacity / span if span > 0 else None
     queued, idle, full = queues.totals()
     return Load(
         *(len(jobs), capacity, span, offered, demand, busy, queued, idle, full, used, kinds, tenants, queues.longest())
@@ -198,13 +199,13 @@ class _Queues:
         """The jobs that waited longest while enough GPUs were idle."""
         eligible = np.array([job.arrival if job.eligible is None else job.eligible for job in self.jobs])
         eligible = np.clip(eligible, self.submit, self.start)
-        found = []
+        waits_idle = []
         for (kind, amount), members in self.requests.items():
             enough = np.concatenate([[0.0], np.cumsum((self.free[kind] >= amount) * self.lengths)])
             idle = np.interp(self.start[members], self.moments, enough[:-1])
             idle -= np.interp(eligible[members], self.moments, enough[:-1])
-            found += [(float(seconds), k) for seconds, k in zip(idle, members, strict=True) if seconds > 0]
-        named = sorted(found, key=lambda one: (-one[0], one[1]))[:LONGEST]
+            waits_idle += [(float(seconds), k) for seconds, k in zip(idle, members, strict=True) if seconds > 0]
+        named = sorted(waits_idle, key=lambda one: (-one[0], one[1]))[:LONGEST]
         waits, held = self.start - self.submit, eligible - self.submit
         return tuple(
             Idle(self.jobs[k].id, self.jobs[k].gpus, float(waits[k]), idle, float(held[k])) for idle, k in named

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
+from schedgap.benchmarks.audit.answer import answer_lines, meaning, schedules, what_if
 from schedgap.benchmarks.audit.load import Load, Steps
+from schedgap.benchmarks.audit.record import rebuild
 from schedgap.benchmarks.audit.result import Audit, Row, Side
 from schedgap.benchmarks.figures.palette import FAINT, INK, MARK, PALETTE
 from schedgap.benchmarks.figures.style import job_colour, new_figure, plain_axes
+from schedgap.benchmarks.importers.traces import TraceJob, TraceServer
 from schedgap.benchmarks.report.page import Picture, picture, render
 
 _POINTS = 2000
@@ -19,6 +25,9 @@ _GPUS = 64
 """Rows of a Gantt chart."""
 _JOBS = 300
 """Jobs of its window."""
+_FINE = 1e-3
+"""Seconds: the slot in which intervals are coloured."""
+Held = Mapping[str, Sequence[Sequence[object]]]
 _UNITS = (2 * 86400.0, 86400.0, "days"), (2 * 3600.0, 3600.0, "hours"), (300.0, 60.0, "minutes"), (0.0, 1.0, "seconds")
 
 
@@ -37,8 +46,20 @@ def audit_page(audit: Audit) -> str:
     if any(row.scores.wait.p99 > 0 for row in scored if row.scores is not None):
         pictures.append(picture(_waits(scored), "share of the jobs that waited at most so long, by schedule"))
     if scored and audit.timed:
-        pictures += _gantts(side, scored)
-    return render("audit.html", f"Audit of {audit.name}", audit=audit, pictures=pictures, sheets=audit.sheets())
+        pictures += _gantts(side, scored, audit.jobs)
+    lines, first = answer_lines(audit), [what_if(audit), *audit.shared()]
+    sheets = [sheet for sheet in (schedules(audit), *first) if sheet.rows]
+    every = [sheet for sheet in audit.sheets() if sheet.title not in {one.title for one in audit.shared()}]
+    return render(
+        *("audit.html", f"Audit of {audit.name}"),
+        audit=audit,
+        pictures=pictures,
+        first=sheets,
+        sheets=every,
+        answer=lines[0],
+        shares=[*lines[1:], *audit.clash_lines()],
+        meaning=meaning(audit),
+    )
 
 
 def _unit(seconds: float) -> tuple[float, str]:
@@ -90,7 +111,7 @@ def _waits(rows: list[Row]) -> Figure:
     return figure
 
 
-def _gantts(side: Side, rows: list[Row]) -> list[Picture]:
+def _gantts(side: Side, rows: list[Row], jobs: Sequence[TraceJob]) -> list[Picture]:
     """The first schedule and the best one of the jobs around the moment at which the first makes most jobs wait."""
     assert rows[0].times is not None
     arrivals, starts, ends = rows[0].times
@@ -103,14 +124,30 @@ def _gantts(side: Side, rows: list[Row]) -> list[Picture]:
     whose = f"the first {_GPUS} GPUs" if side.capacity > _GPUS else "GPUs"
     shown = [rows[0]] if best is rows[0] else [rows[0], best]
     return [
-        picture(_gantt(side, row, window), f"{row.name}: {whose} over time, a colour a job, grey is idle")
+        picture(_gantt(side, row, jobs, window), f"{row.name}: {whose} over time, a colour a job, grey is idle")
         for row in shown
+        if row.places is not None
     ]
 
 
-def _gantt(side: Side, row: Row, window: tuple[float, float]) -> Figure:
+def indices(row: Row, servers: Sequence[TraceServer], jobs: Sequence[TraceJob], chosen: Sequence[int]) -> Held:
+    """Server and index of each GPU of some jobs of a schedule: within a server intervals are coloured."""
+    assert row.times is not None and row.places is not None
+    placed = [
+        replace(
+            jobs[k],
+            start=float(row.times[1][k]),
+            end=float(row.times[2][k]),
+            nodes=tuple(row.places[k].items()),
+        )
+        for k in chosen
+    ]
+    return rebuild(placed, servers, _FINE).gpus
+
+
+def _gantt(side: Side, row: Row, jobs: Sequence[TraceJob], window: tuple[float, float]) -> Figure:
     """A row a GPU; jobs that overlap the window."""
-    assert row.solution is not None and row.times is not None
+    assert row.times is not None
     place: dict[tuple[str, int], int] = {}
     middle, names = [], []
     for server in side.servers:
@@ -125,11 +162,11 @@ def _gantt(side: Side, row: Row, window: tuple[float, float]) -> Figure:
     axes = figure.add_axes((0.1, 0.55 / height, 0.87, 1 - 0.75 / height))
     size, name = _unit(window[1] - window[0])
     _, starts, ends = row.times
-    for k, job in enumerate(side.jobs):
-        if starts[k] >= window[1] or ends[k] <= window[0]:
-            continue
-        for server_id, index in row.solution["gpus"][job]:
-            at = place.get((server_id, index))
+    shown = [k for k in range(len(jobs)) if starts[k] < window[1] and ends[k] > window[0]]
+    held = indices(row, side.servers, jobs, shown)
+    for k in shown:
+        for server_id, index in held[jobs[k].id]:
+            at = place.get((str(server_id), int(str(index))))
             if at is not None:
                 corner = (starts[k] / size, at + 0.04)
                 axes.add_patch(

@@ -9,11 +9,13 @@ from dataclasses import asdict, dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from schedgap.benchmarks.audit.answer import answer_lines, conditions, hours, sentence, share, short_text
+from schedgap.benchmarks.audit.limit import Limit
 from schedgap.benchmarks.audit.load import Clash, Load, Share
 from schedgap.benchmarks.importers.traces import TraceJob, TraceServer
 from schedgap.benchmarks.online.service import finish_time_fairness, jain, present
 from schedgap.benchmarks.report.sheet import Column, Sheet
-from schedgap.benchmarks.text import fixed, number, significant
+from schedgap.benchmarks.text import fixed, percent, significant
 from schedgap.formulations.common.instance import Json, Solution
 
 # How a schedule served the jobs: completion times, waits, slowdowns, fairness.
@@ -88,6 +90,7 @@ def scores(
     )
 
 
+_SHARES = {"jct": "JCT", "wait": "waiting", "weighted": "JCT weighted by GPU time"}
 Times = tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]
 RECORDED = "recorded"
 
@@ -104,6 +107,8 @@ class Row:
     seconds: float | None = None  # that it took
     solution: Solution | None = None  # None where there is none
     times: Times | None = None  # seconds of submission, start and end of each job; where there are scores
+    weighted: float | None = None  # mean seconds from submission to end, each job weighted by GPUs times length
+    places: tuple[Mapping[str, int], ...] | None = None  # GPUs of each job on each server, where that is known
 
 
 @dataclass(frozen=True)
@@ -119,6 +124,9 @@ class Side:
     minimises: bool = True  # the objective is better the smaller it is
     jobs: tuple[str, ...] = ()  # ids, in the order of the rows' times
     slowdown: float | None = None  # of two jobs that share a GPU; None where none do
+    relaxed: bool = False  # GPUs are all that counts here: stands beside the answer, and is no part of it
+    weighted_bound: float | None = None  # seconds: no schedule has a smaller weighted mean
+    limits: tuple[Limit, ...] = ()  # what proves the bounds, where prices and draining do
 
     @property
     def recorded(self) -> Row | None:
@@ -138,12 +146,20 @@ class Side:
         return "free" if self.slowdown == 1 else f"each {self.slowdown:g} times slower"
 
     @property
+    def best_weighted(self) -> Row | None:
+        """The best feasible schedule by the weighted mean, the record included."""
+        known = [row for row in self.rows if row.weighted is not None and row.status != "relaxed"]
+        return min(known, key=lambda row: row.weighted or 0.0, default=None)
+
+    @property
     def best_scheduler(self) -> Row | None:
         """The best schedule that is feasible, but for the record."""
         return self._best([row for row in self.rows if row.name != RECORDED])
 
     def _best(self, rows: Sequence[Row]) -> Row | None:
-        known = [row for row in rows if row.objective is not None and row.status != "outside the model"]
+        known = [
+            row for row in rows if row.objective is not None and row.status not in ("outside the model", "relaxed")
+        ]
         choose = min if self.minimises else max
         return choose(known, key=lambda row: row.objective or 0.0, default=None)
 
@@ -168,34 +184,56 @@ class Audit:
     timed: bool = True  # the objective is a mean JCT in seconds
     chosen: bool = False  # these are jobs of one tenant or window: others held GPUs, too
     running: int = 0  # jobs that had not ended when the log was written: they are left out, and held GPUs, too
+    pending: int = 0  # jobs that still waited then
+    jobs: tuple[TraceJob, ...] = ()  # those that count
+    condition: str = ""  # what must be assumed of the cluster for the answer to hold
+    same_everywhere: bool = False  # jobs that named no type are taken to last as long on each
+
+    @property
+    def sentence(self) -> str:
+        """What to tell somebody who has a minute, with what it takes for granted; empty where there is no ratio."""
+        return f"{text}, {conditions(self)}" if (text := sentence(self)) else ""
 
     @property
     def verdict(self) -> str:
         """One line, computed."""
-        if not self.running:
-            return self._verdict()
-        jobs, whose = ("1 job", "it") if self.running == 1 else (f"{self.running:,} jobs", "they")
-        return f"{self._verdict()}; but {jobs} had not ended, and GPUs that {whose} may have held count as idle"
+        parts = [self._verdict()]
+        if self.running:
+            jobs, whose = ("1 job", "it") if self.running == 1 else (f"{self.running:,} jobs", "they")
+            parts.append(f"but {jobs} had not ended, and GPUs that {whose} may have held count as idle")
+        if self.pending:
+            jobs = "1 job" if self.pending == 1 else f"{self.pending:,} jobs"
+            parts.append(f"the queue had not drained: {jobs} still waited when the log was written, and do not count")
+        return "; ".join(parts)
+
+    @property
+    def fits(self) -> bool:
+        """Whether the record never has more GPUs busy than there are."""
+        busy = self.load.busy
+        return (busy is None or busy.peak <= self.load.capacity) and (
+            not self.clashes or self.sides[0].recorded is not None
+        )
 
     def _verdict(self) -> str:
         side, load = self.sides[0], self.load
-        if self.clashes or (load.busy is not None and load.busy.peak > load.capacity):
+        if not self.fits:
             peak = load.busy.peak if load.busy is not None else 0.0
             return f"the record needs more GPUs than listed ({peak:g} at once of {load.capacity}): no ratio is given"
         if load.busy is not None and not load.full_queued:
+            used = "" if load.utilisation is None else f"{percent(load.utilisation)} of the GPU time used, "
             return (
-                f"no queue ever formed: this log cannot judge a policy (load {load.offered or 0:.2%}, at most "
+                f"no queue ever formed: this log cannot judge a policy ({used}at most "
                 f"{load.busy.peak:,.0f} of {load.capacity:,} GPUs busy; nobody waited while too few were idle)"
             )
-        if load.offered is not None and load.offered > 1:
-            return f"demand exceeds capacity by {load.offered - 1:.0%} over the span: the queue cannot drain"
         gains = self.avoidable(side)
         if gains is None:
             return self._without_gains()
-        (least, most), waiting = gains["jct"], gains.get("wait")
-        text = f"avoidable: at least {least:.0%}, at most {most:.0%} of the time between submission and end"
-        text += f" ({waiting[0]:.0%} to {waiting[1]:.0%} of the waiting)" if waiting else ""
-        return text + (", had these jobs been alone on the cluster" if self.chosen else "")
+        waiting = gains.get("wait")
+        text = f"avoidable: {share(*gains['jct'])} of the time between submission and end"
+        text += (
+            f" ({waiting[0]:.0%} to {waiting[1]:.0%} of the waiting)" if waiting and gains["jct"][1] >= 0.005 else ""
+        )
+        return f"{text}, {conditions(self)}" if gains["jct"][1] >= 0.005 else text
 
     def _without_gains(self) -> str:
         """Why nothing can be said of what is avoidable."""
@@ -218,12 +256,18 @@ class Audit:
         if not self.minimises or recorded is None or best is None or side.bound is None or not recorded.objective:
             return None
         assert best.objective is not None
-        found = {"jct": (1 - best.objective / recorded.objective, 1 - side.bound / recorded.objective)}
+        shares = {"jct": (1 - best.objective / recorded.objective, 1 - side.bound / recorded.objective)}
         waited = recorded.objective - self.work
         if waited > 1e-9:
             least, most = ((value - self.work) / waited for value in (best.objective, side.bound))
-            found["wait"] = 1 - max(0.0, least), 1 - max(0.0, most)
-        return found
+            shares["wait"] = 1 - max(0.0, least), 1 - max(0.0, most)
+        weighted = side.best_weighted
+        if recorded.weighted and weighted is not None and weighted.weighted and side.weighted_bound is not None:
+            shares["weighted"] = (
+                1 - weighted.weighted / recorded.weighted,
+                1 - side.weighted_bound / recorded.weighted,
+            )
+        return shares
 
     def sheets(self) -> list[Sheet]:
         """Every table, for text and page."""
@@ -242,26 +286,24 @@ class Audit:
             ("jobs used", f"{load.jobs:,}"),
             *((f"left out: {why}", f"{count:,}") for why, count in self.left_out.items()),
             ("GPUs", f"{load.capacity:,}"),
-            ("offered load", "-" if load.offered is None else f"{load.offered:.2%}"),
+            *([] if load.offered is None or load.busy is not None else [("offered load", f"{load.offered:.2%}")]),
             ("peak demand, GPUs", f"{load.demand.peak:,.0f} ({load.demand.peak / load.capacity:.2f} of the cluster)"),
         ]
         if load.busy is not None:
             rows += [
                 ("most GPUs busy", f"{load.busy.peak:,.0f}"),
-                ("utilisation", f"{load.utilisation:.2%}"),
-                ("GPU hours queued", number((load.queued or 0) / 3600, 4)),
-                ("of these while too few were idle", number((load.full_queued or 0) / 3600, 4)),
-                ("GPU hours idle while queued", number((load.idle_queued or 0) / 3600, 4)),
+                ("utilisation", "-" if load.utilisation is None else f"{load.utilisation:.2%}"),
+                ("GPU hours queued", hours(load.queued or 0)),
+                ("of these while too few were idle", hours(load.full_queued or 0)),
+                ("GPU hours idle while queued", hours(load.idle_queued or 0)),
             ]
         gains = self.avoidable(self.sides[0]) if load.full_queued else None  # without a queue no schedule is at fault
         for what, (least, most) in (gains or {}).items():
-            rows.append(
-                (f"avoidable of {'JCT' if what == 'jct' else 'waiting'}", f"at least {least:.0%}, at most {most:.0%}")
-            )
+            rows.append((f"avoidable of {_SHARES[what]}", f"at least {least:.0%}, at most {most:.0%}"))
         columns = (Column("the log", right=False, width=48), Column("", width=48))
         notes = (
-            "offered load: GPU time over that of all GPUs from the first submission to the last; peak demand: if every "
-            "job started when it was submitted",
+            "utilisation, load: GPU time over that of all GPUs from the first submission to the last end, or without a "
+            "record to the last submission; peak demand: if every job started when it was submitted",
         )
         return Sheet("", columns, rows, notes)
 
@@ -270,10 +312,10 @@ class Audit:
 
         Measured against the record; against fifo with GPUs of their own where there is none.
         """
-        sides = [self.sides[0], *(side for side in self.sides if side.slowdown is not None)]
-        rows = {row.name: row.objective for row in sides[0].rows}
+        sides = [side for side in self.sides if side.relaxed]
+        rows = {row.name: row.objective for row in (*(sides[0].rows if sides else ()), *self.sides[0].rows)}
         base = rows.get(RECORDED) or rows.get("fifo")
-        if len(sides) == 1 or base is None:
+        if not sides or base is None:
             return []
         bests = [(side, side.best_scheduler) for side in sides]
         return [
@@ -281,6 +323,10 @@ class Audit:
             for side, best in bests
             if best is not None and best.objective is not None and side.bound is not None
         ]
+
+    def shared(self) -> list[Sheet]:
+        """The table of sharing, where it was asked for."""
+        return [sheet] if (sheet := self._sharing()).rows else []
 
     def _sharing(self) -> Sheet:
         """What the answer owes to an assumption that no log can settle."""
@@ -300,14 +346,18 @@ class Audit:
             Column("avoids", f"of the mean JCT of {against} without sharing"),
             Column("at most", "what the bound leaves of it"),
         )
-        notes = ("no log says how much jobs slow each other: the verdict is that without sharing",)
+        notes = (
+            "no log says how much jobs slow each other: the verdict is that without sharing; types and nodes are not "
+            "kept here, so these shares are of a cluster on which GPUs are all that counts",
+        )
         return Sheet(f"What sharing GPUs would avoid, compared with {against}", columns, rows, notes)
 
     def _schedules(self, side: Side) -> Sheet:
         timed = self.timed
         rows = [self._cells(row, side) for row in side.rows]
         if side.bound is not None:
-            rows.append(("certified bound", "-", significant(side.bound), *["-"] * 14))
+            weighted = significant(side.weighted_bound)
+            rows.append(("certified bound", "-", significant(side.bound), *["-"] * 5, weighted, *["-"] * 9))
         jct = "mean JCT" if timed else self.unit
         columns = (
             Column("schedule", right=False),
@@ -317,6 +367,7 @@ class Audit:
             Column("mean JCT", "seconds from submission to end"),
             *(Column(title) for title in ("median", "p95")),
             Column("p99", page=True),
+            Column("weighted", "mean JCT, each job weighted by GPUs times length"),
             Column("mean wait", "seconds from submission to start"),
             *(Column(title, page=True) for title in ("median wait", "p95 wait")),
             Column("slow-down", "bounded: max(1, JCT / max(duration, 10 s)), mean"),
@@ -330,10 +381,10 @@ class Audit:
 
     def _cells(self, row: Row, side: Side) -> tuple[str, ...]:
         """A schedule's row."""
-        scores, cells = row.scores, ["-"] * 12
+        scores, cells = row.scores, ["-"] * 13
         if scores is not None:
             cells = ["-" if self.timed else significant(scores.jct.mean)]
-            cells += [significant(value) for value in (scores.jct.median, scores.jct.p95, scores.jct.p99)]
+            cells += [significant(v) for v in (scores.jct.median, scores.jct.p95, scores.jct.p99, row.weighted)]
             cells += [significant(value) for value in (scores.wait.mean, scores.wait.median, scores.wait.p95)]
             cells += [
                 fixed(scores.slowdown.mean, 2),
@@ -351,7 +402,7 @@ class Audit:
     def _shares(self) -> list[Sheet]:
         recorded = self.sides[0].recorded
         fairness = {} if recorded is None or recorded.scores is None else recorded.scores.tenants
-        found = []
+        sheets = []
         tables: tuple[tuple[str, tuple[Share, ...], Mapping[str, float]], ...] = (
             ("type asked for", self.load.kinds, {}),
             ("tenant", self.load.tenants, fairness),
@@ -360,16 +411,16 @@ class Audit:
             shown = shares[:20]
             rows = [
                 (
-                    one.name,
-                    f"{one.jobs:,}",
-                    f"{one.capacity:,}",
-                    f"{one.load:.2%}",
-                    f"{one.peak:,.0f}",
-                    f"{one.peak / one.capacity:.2f}",
-                    significant(one.wait),
-                    fixed(fair.get(one.name), 2),
+                    group.name,
+                    f"{group.jobs:,}",
+                    f"{group.capacity:,}",
+                    "-" if group.load is None else f"{group.load:.2%}",
+                    f"{group.peak:,.0f}",
+                    f"{group.peak / group.capacity:.2f}",
+                    significant(group.wait),
+                    fixed(fair.get(group.name), 2),
                 )
-                for one in shown
+                for group in shown
             ]
             columns = (
                 *(Column(title, right=False), Column("jobs"), Column("GPUs"), Column("load"), Column("peak")),
@@ -378,8 +429,8 @@ class Audit:
                 Column("fair-ness", "finish-time fairness of the record: mean JCT over JCT alone on an equal share"),
             )
             more = (f"{len(shares) - len(shown)} more",) if len(shares) > len(shown) else ()
-            found.append(Sheet(f"by {title}", columns, rows, more))
-        return found
+            sheets.append(Sheet(f"by {title}", columns, rows, more))
+        return sheets
 
     def _waited(self) -> Sheet:
         rows = [
@@ -409,13 +460,16 @@ class Audit:
         ]
         return lines + ([f"{len(self.clashes) - 5} more"] if len(self.clashes) > 5 else [])
 
-    def to_text(self) -> str:
-        """As ``audit`` prints it."""
-        parts = [f"{self.name}: {self.verdict}", *self.clash_lines()]
-        text = "\n".join(parts)
+    def to_text(self, full: bool = False) -> str:
+        """As ``audit`` prints it: one screen, or with every table."""
+        if not full:
+            return short_text(self)
+        lines = [*answer_lines(self), *self.clash_lines()]
         tables = "\n\n".join(sheet.text().lstrip("\n") for sheet in self.sheets())
         notes = "\n".join(f"assumed: {note}" for note in self.notes)
-        return "\n\n".join(part for part in (text, tables, notes) if part)
+        return "\n\n".join(
+            part for part in ("\n".join([f"{self.name}: {lines[0]}", *lines[1:]]), tables, notes) if part
+        )
 
     def to_dict(self) -> dict[str, Json]:
         """JSON-compatible form."""
@@ -423,7 +477,9 @@ class Audit:
         return {
             "log": self.name,
             "problem": self.problem,
+            "sentence": self.sentence or None,
             "verdict": self.verdict,
+            "condition": self.condition or None,
             "jobs": load.jobs,
             "left_out": self.left_out,
             "gpus": load.capacity,
@@ -448,12 +504,16 @@ class Audit:
                     "gpus": side.capacity,
                     "what": side.what,
                     "bound": side.bound,
+                    "weighted_bound": side.weighted_bound,
+                    "certified": [limit.certificate is not None for limit in side.limits],
+                    "only_gpus_count": side.relaxed,
                     "avoidable": self.avoidable(side),
                     "rows": [
                         {
                             "schedule": row.name,
                             "status": row.status,
                             "objective": row.objective,
+                            "weighted": row.weighted,
                             "scores": None if row.scores is None else row.scores.to_dict(),
                             "reason": row.reason or None,
                             "seconds": row.seconds,

@@ -10,9 +10,14 @@ from pathlib import Path
 
 import numpy as np
 
+from schedgap.benchmarks.audit.exclusive import BASE
 from schedgap.benchmarks.audit.load import load_of, steps
-from schedgap.benchmarks.audit.result import Audit
-from schedgap.benchmarks.audit.sides import BASE, Sides, placed_on, rebuild, slot_of
+from schedgap.benchmarks.audit.policies import POLICIES, SEARCHES
+from schedgap.benchmarks.audit.reached import Reached, changed_servers
+from schedgap.benchmarks.audit.reading import Reading, read_cluster
+from schedgap.benchmarks.audit.record import slot_of
+from schedgap.benchmarks.audit.result import Audit, Side
+from schedgap.benchmarks.audit.sides import Sides
 from schedgap.benchmarks.importers.formats import TRACES
 from schedgap.benchmarks.importers.rows import NOT_ENDED, Format, opened
 from schedgap.benchmarks.importers.traces import (
@@ -31,6 +36,8 @@ from schedgap.formulations.common.errors import InputError, near
 from schedgap.formulations.common.files import check_folder, write_text
 from schedgap.formulations.common.numbers import MINIMISE
 
+PENDING = "never started (PENDING"
+"""How the reason begins why a job that waited when the log was written does not count."""
 BUSIEST = 500
 """Jobs of the busiest window, where no number is given."""
 OBSERVED = "observed"
@@ -153,7 +160,9 @@ def audit(
     jobs, recorded = _recorded(trace.jobs, left_out)
     jobs = _chosen(jobs, tenant, window, left_out, notes)
     machines = _cluster(trace, jobs, recorded, cluster, notes)
-    changed = {what: _changed(machines, what) for what in cluster if what != OBSERVED}
+    for what in cluster:
+        if what != OBSERVED:
+            _changed(machines, what)  # refused before anything runs
     capacity = sum(server.gpus for server in machines)
     too_large = [job for job in jobs if job.gpus > capacity]
     if too_large and not recorded:
@@ -165,21 +174,26 @@ def audit(
         raise InputError(
             f"--sharing: {len(jobs):,} jobs, at most {MOST_SHARED:,} can slow each other: --window {MOST_SHARED}"
         )
-    placed = placed_on(jobs, machines) if recorded else ""
     slot = slot_of(jobs, time_scale)
-    held = rebuild(jobs, machines, slot).held if recorded and placed is None else None
-    load = load_of(jobs, machines, recorded, held)
     chosen = find_problem(problem or BASE, "--problem")
+    reading = read_cluster(jobs, machines, slot, recorded, trace.listed and OBSERVED not in cluster)
+    load = load_of(jobs, reading.servers, recorded, reading.held)
     maker = Sides(chosen, trace, jobs, recorded, time_limit, memory_limit, seed, bar, slot)
-    sides = [maker.side(machines, "as listed" if trace.listed else "as assumed", methods, scheduler, placed)]
-    for what, others in changed.items():
-        sides.append(maker.side(others, f"what if: {what} GPUs", methods, scheduler, None, what_if=True))
-    for value in sharing:
-        title = f"what if: two on a GPU, each {value:g} times slower"
-        sides.append(maker.side(machines, title, methods, scheduler, placed, what_if=True, slowdown=value))
+    title = "as listed" if trace.listed else "as assumed"
+    if chosen.id == BASE:
+        sides = _kept_sides(reading, maker, methods, scheduler, title, cluster, sharing)
+        notes += _told(reading)
+        clashes = reading.clashes
+    else:
+        changed = [(what, _changed(machines, what)) for what in cluster if what != OBSERVED]
+        sides = [maker.side(machines, title, methods, scheduler)]
+        sides += [
+            maker.side(others, f"what if: {what} GPUs", methods, scheduler, what_if=True) for what, others in changed
+        ]
+        clashes = maker.clashes
     bar.finish()
     work = float(np.mean([job.duration or 0.0 for job in jobs]))
-    found = Audit(
+    result = Audit(
         trace.name,
         chosen.id,
         f"{chosen.objective_name}, {chosen.unit}",
@@ -187,21 +201,25 @@ def audit(
         left_out,
         load,
         tuple(sides),
-        maker.clashes,
+        clashes,
         (*notes, *maker.notes, *(t for t in trace.notes.texts if "left out: " not in t and not t.startswith(ASSUMED))),
         work,
         slot,
         timed=chosen.id == BASE,
         chosen=tenant is not None or window is not None,
         running=left_out.get(NOT_ENDED, 0) if recorded else 0,
+        pending=sum(count for why, count in left_out.items() if why.startswith(PENDING)) if recorded else 0,
+        jobs=tuple(jobs),
+        condition=reading.condition if chosen.id == BASE else "",
+        same_everywhere=reading.same_everywhere and chosen.id == BASE,
     )
     if folder is not None:
         from schedgap.benchmarks.audit.page import audit_page
 
         folder.mkdir(parents=True, exist_ok=True)
-        write_text(folder / "audit.json", json.dumps(found.to_dict(), indent=1, allow_nan=False) + "\n")
-        write_text(folder / "audit.html", audit_page(found))
-    return found
+        write_text(folder / "audit.json", json.dumps(result.to_dict(), indent=1, allow_nan=False) + "\n")
+        write_text(folder / "audit.html", audit_page(result))
+    return result
 
 
 def _recorded(jobs: Sequence[TraceJob], left_out: dict[str, int]) -> tuple[list[TraceJob], bool]:
@@ -284,46 +302,93 @@ def _cluster(
     notes.append(
         "the cluster is as many GPUs as were busy at once: " + ("asked for" if trace.listed else "nothing lists it")
     )
-    return _observed(jobs, {server.id: server.kind for server in trace.servers})
-
-
-def _observed(jobs: Sequence[TraceJob], kind: Mapping[str, str | None]) -> list[TraceServer]:
-    """As many GPUs as were busy at once, on each node where the log says where jobs ran."""
     begin, end = (np.array([getattr(job, name) for job in jobs], dtype=float) for name in ("start", "end"))
-    if not all(job.nodes for job in jobs):
-        peak = steps(begin, end, np.array([float(job.gpus) for job in jobs])).peak
-        return [TraceServer("cluster", int(peak))]
-    on: dict[str, dict[int, float]] = {}
-    for k, job in enumerate(jobs):
-        even = -(-job.gpus // len(job.nodes))
-        for node, amount in job.nodes:
-            on.setdefault(node, {})[k] = float(even if amount is None else amount)
-    found = []
-    for node, amounts in sorted(on.items()):
-        members = list(amounts)
-        peak = steps(begin[members], end[members], np.array(list(amounts.values()))).peak
-        found.append(TraceServer(node, int(peak), kind.get(node)))
-    return found
+    peak = steps(begin, end, np.array([float(job.gpus) for job in jobs])).peak
+    return [TraceServer("cluster", int(peak))]
 
 
 def _changed(servers: Sequence[TraceServer], what: str) -> list[TraceServer]:
-    """The cluster with so many GPUs more (one more server) or fewer (taken from the last servers).
+    """The cluster with so many GPUs more or fewer, perhaps of one type.
 
-    Raises InputError: not +N or -N, or no GPU is left.
+    Raises InputError: not +N or -N or +N:TYPE, no such type, or no GPU is left.
     """
-    found = re.fullmatch(r"([+-])([1-9][0-9]{0,6})", what)
-    if found is None:
-        raise InputError(f"--servers: must be +N or -N GPUs, or observed, got {what!r}")
-    amount = int(found[2])
-    if found[1] == "+":
-        kinds = [server.kind for server in servers]
-        return [*servers, TraceServer("more", amount, max(kinds, key=kinds.count))]
-    left = []
-    for server in reversed(servers):
-        taken = min(amount, server.gpus)
-        amount -= taken
-        if server.gpus > taken:
-            left.append(replace(server, gpus=server.gpus - taken))
-    if not left:
+    asked = re.fullmatch(r"([+-])([1-9][0-9]{0,6})(?::(.+))?", what)
+    if asked is None:
+        raise InputError(f"--servers: must be +N or -N GPUs, +N:TYPE, or observed, got {what!r}")
+    kinds = {server.kind for server in servers if server.kind}
+    if asked[3] and asked[3] not in kinds:
+        listed = ", ".join(sorted(kinds)) or "the list has none"
+        raise InputError(f"--servers: there is no type {asked[3]!r} (types: {listed}){near(asked[3], kinds)}")
+    made = changed_servers(servers, asked[1], int(asked[2]), asked[3])
+    if not made:
         raise InputError(f"--servers: {what} leaves no GPU of {sum(server.gpus for server in servers)}")
-    return left[::-1]
+    return made
+
+
+def _kept_sides(
+    reading: Reading,
+    maker: Sides,
+    methods: Sequence[str] | None,
+    scheduler: str | None,
+    title: str,
+    cluster: Sequence[str],
+    sharing: Sequence[float],
+) -> list[Side]:
+    """The cluster as it is and as it might be, with schedules that keep it; then what sharing would bring without."""
+    every = (*POLICIES, *SEARCHES)
+    mine = [name for name in every if methods is None or name in methods]
+    others = [name for name in methods or () if name not in every]
+    shipped = {method.id for method in maker.methods(None)}
+    for name in others:
+        if name not in shipped:
+            ids = ", ".join(dict.fromkeys((*every, *sorted(shipped))))
+            raise InputError(f"--methods: there is no scheduler {name!r} here (schedulers: {ids}){near(name, shipped)}")
+    reached = Reached(reading, maker.trace.name, maker.time_limit, maker.seed, maker.bar)
+    users = []
+    if others or scheduler is not None:
+        made = maker.side(reading.servers, title, others, scheduler, what_if=True)
+        users = [reached.kept(row, row.solution) if row.solution and row.times else row for row in made.rows]
+    sides = [reached.side(title, mine, maker.recorded)]
+    sides[0] = replace(sides[0], rows=(*sides[0].rows, *users))
+    for what in cluster:
+        if what != OBSERVED:
+            more = reading.changed(_changed(reading.servers, what))
+            sides.append(reached.side(f"what if: {_gpus_more(reading, more, what)}", mine, False, more))
+    if sharing:
+        shared = [name for name in methods or sorted(shipped) if name in shipped]
+        chosen = shared or None
+        alone = maker.side(reading.servers, "if GPUs were all that counted", chosen, None, what_if=True)
+        sides.append(replace(alone, relaxed=True))
+        for value in sharing:
+            what = f"what if: two on a GPU, each {value:g} times slower, if GPUs were all that counted"
+            side = maker.side(reading.servers, what, chosen, None, what_if=True, slowdown=value)
+            sides.append(replace(side, relaxed=True))
+    return sides
+
+
+def _gpus_more(reading: Reading, changed: Reading, what: str) -> str:
+    """``+8 a100``: the type of what comes or goes."""
+    before, after = (
+        {kind: sum(s.gpus for s in one.servers if s.kind == kind) for kind in {s.kind for s in reading.servers}}
+        for one in (reading, changed)
+    )
+    differ = [
+        f"{after[kind] - before[kind]:+d} {kind or 'GPUs'}"
+        for kind in sorted(before, key=str)
+        if after[kind] != before[kind]
+    ]
+    return ", ".join(differ) or what
+
+
+def _told(reading: Reading) -> list[str]:
+    """What schedules keep, what they do not and why, and what is taken for granted."""
+    kept = ", ".join(reading.kept)
+    lines = [f"schedules keep {kept}: a job stays in the shape in which it lay" if "nodes" in reading.kept else ""]
+    if kept and not lines[0]:
+        lines = [f"schedules keep {kept}"]
+    lines += [f"{word} are not kept: {why}" for word, why in reading.lost.items()]
+    lines.append("the limit lets a job use its GPUs on any nodes of the types that it may use, in any split")
+    lines.append("durations are those of the log, and known to schedulers that look at them; limits are not used")
+    if reading.same_everywhere:
+        lines.append("a job that named no type may use any, and takes as long on each")
+    return [text for text in lines if text]

@@ -1,8 +1,10 @@
-"""All schedules of the same jobs on one cluster: the record, the shipped schedulers, the user's; each judged."""
+"""Schedules of the methods of a problem, and the user's, for the jobs of a log: each made, limited and judged.
+
+What the policies of :mod:`~schedgap.benchmarks.audit.reached` keep these may not: gpu-sharing knows no types.
+"""
 
 from __future__ import annotations
 
-import heapq
 import math
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -11,7 +13,9 @@ from typing import Any
 
 import numpy as np
 
+from schedgap.benchmarks.audit.exclusive import BASE, exclusive_instance, exclusive_times, shared_instance
 from schedgap.benchmarks.audit.load import Clash
+from schedgap.benchmarks.audit.record import placed_on, rebuild, slots_of
 from schedgap.benchmarks.audit.result import RECORDED, Row, Scores, Side, Times, scores
 from schedgap.benchmarks.evaluation.contained import Bounds, Contained, Failed
 from schedgap.benchmarks.importers import find_importer
@@ -30,206 +34,6 @@ from schedgap.formulations.hadar.instance import HadarInstance
 from schedgap.heuristics.common.run import HeuristicRun
 from schedgap.solvers.budget import Budget, OutOfBudgetError
 from schedgap.solvers.result import Deadline, SolveOptions
-
-# The recorded schedule, rebuilt: starts as they were, and indices of GPUs by colouring intervals.
-
-
-@dataclass(frozen=True)
-class Rebuilt:
-    """The recorded schedule."""
-
-    starts: Mapping[str, int]  # first slot of each job
-    gpus: Mapping[str, Sequence[Sequence[object]]]  # server and index of each GPU of each job
-    held: Mapping[str, Mapping[str, int]]  # GPUs of each job on each server
-    clashes: tuple[Clash, ...]  # where it cannot be a schedule of this cluster
-
-
-_CLOSE = 1e-6
-"""Of a slot: what rounding may take from a time that is whole slots."""
-
-
-def slot_of(jobs: Sequence[TraceJob], time_scale: float) -> float:
-    """Seconds of a slot in which all times are whole: a second of the log, or a tenth to a thousandth.
-
-    Where a thousandth is too long or makes too many slots, the finest that does not; times are then rounded down.
-    """
-    times = np.array([(job.arrival, job.start or 0.0, job.duration or 0.0) for job in jobs]) / time_scale
-    total = float(times.sum(axis=1).max() + times[:, 2].sum())
-    units = [unit for unit in (1.0, 0.1, 0.01, 0.001) if unit == 1.0 or total / unit < LARGEST_COUNT / 2]
-    whole = (unit for unit in units if np.abs(times / unit - np.rint(times / unit)).max(initial=0.0) < _CLOSE)
-    return time_scale * next(whole, units[-1])
-
-
-def slots_of(job: TraceJob, slot_length: float) -> tuple[int, int, int | None]:
-    """Slots of a job: that of its arrival, how many it runs, and its first, None without a record.
-
-    A slot ends where the next begins, so whole slots are exact.
-    """
-    arrival = 1 + math.floor(job.arrival / slot_length + _CLOSE)
-    if job.start is None or job.end is None:
-        return arrival, max(1, round((job.duration or 0.0) / slot_length)), None
-    first = 1 + math.floor(job.start / slot_length + _CLOSE)
-    return arrival, max(1, 1 + math.floor(job.end / slot_length + _CLOSE) - first), first
-
-
-def placed_on(jobs: Sequence[TraceJob], servers: Sequence[TraceServer]) -> str | None:
-    """Why the record does not say on which of these servers every job ran; None where it does."""
-    known = {server.id for server in servers}
-    without = sum(not job.nodes for job in jobs)
-    elsewhere = next((node for job in jobs for node, _ in job.nodes if node not in known), None)
-    if without == len(jobs):
-        return "the log does not say where jobs ran"
-    if without:
-        return f"the log does not say where {without} of {len(jobs)} jobs ran"
-    return None if elsewhere is None else f"jobs ran on {elsewhere}, which is not among the servers"
-
-
-def rebuild(jobs: Sequence[TraceJob], servers: Sequence[TraceServer], slot_length: float = 1.0) -> Rebuilt:
-    """The recorded schedule on these servers; a job without nodes may be on any of them.
-
-    Jobs are taken by their start; each gets free indices of its servers, which is always possible where no more are
-    busy than there are (colouring of intervals). Of a job on several servers the log may not say how many GPUs it had
-    on each: even shares, as far as free. Where too few are free, busy ones are taken: the checker then tells.
-
-    Notes
-    -----
-    O(J log J + G) for J jobs with G GPUs in all.
-    """
-    size = {server.id: server.gpus for server in servers}
-    free = {server.id: list(range(server.gpus - 1, -1, -1)) for server in servers}
-    starts: dict[str, int] = {}
-    gpus: dict[str, list[list[object]]] = {}
-    held: dict[str, dict[str, int]] = {}
-    running: list[tuple[int, int]] = []
-    on: dict[str, set[int]] = {server.id: set() for server in servers}
-    clashes = []
-    spans = [slots_of(job, slot_length) for job in jobs]
-    for k in sorted(range(len(jobs)), key=lambda k: (spans[k][2] or 0, k)):
-        job, (_, length, first) = jobs[k], spans[k]
-        assert first is not None  # only jobs with a record are asked for
-        while running and running[0][0] <= first:
-            _, ended = heapq.heappop(running)
-            for server, index in gpus[jobs[ended].id]:
-                free[str(server)].append(int(str(index)))
-            for server in held[jobs[ended].id]:
-                on[server].discard(ended)
-        shares = _shares(job, {node: len(free[node]) for node, _ in job.nodes} if job.nodes else _any(free, job.gpus))
-        got: list[list[object]] = []
-        for server, amount in shares.items():
-            indices = [free[server].pop() for _ in range(min(amount, len(free[server])))]
-            if len(indices) < amount:
-                names = (job.id, *(jobs[other].id for other in sorted(on[server])))
-                clashes.append(Clash(first, server, amount - len(indices), names))
-                busy = [index for index in range(size[server]) if index not in indices]
-                indices += (busy + [0] * amount)[: amount - len(indices)]
-            got += [[server, index] for index in indices]
-            on[server].add(k)
-        starts[job.id], gpus[job.id] = first, got
-        held[job.id] = {server: amount for server, amount in shares.items() if amount}
-        heapq.heappush(running, (first + length, k))
-    return Rebuilt(starts, gpus, held, tuple(clashes))
-
-
-def _any(free: Mapping[str, Sequence[int]], wanted: int) -> dict[str, int]:
-    """Servers for a job that may be anywhere: those with free GPUs, until there are enough."""
-    found: dict[str, int] = {}
-    for server, indices in free.items():
-        if indices and sum(found.values()) < wanted:
-            found[server] = len(indices)
-    return found or {next(iter(free)): 0}
-
-
-def _shares(job: TraceJob, room: Mapping[str, int]) -> dict[str, int]:
-    """GPUs of a job on each of its servers: as the log says, or even shares as far as there is room."""
-    said = {node: amount for node, amount in job.nodes if amount is not None}
-    if said and sum(said.values()) == job.gpus:
-        return said
-    left = job.gpus
-    shares = dict.fromkeys(room, 0)
-    for position, server in enumerate(room):
-        shares[server] = min(room[server], -(-left // (len(room) - position)))
-        left -= shares[server]
-    for server in room:  # what did not fit where it was even
-        more = min(left, room[server] - shares[server])
-        shares[server] += more
-        left -= more
-    shares[next(iter(room))] += left
-    return shares
-
-
-# The recorded schedule as a solution of gpu-sharing, with GPUs that a job has to itself.
-
-BASE = "gpu-sharing"
-"""The problem whose schedules a record is."""
-
-
-def exclusive_instance(
-    name: str, jobs: Sequence[TraceJob], servers: Sequence[TraceServer], slot_length: float = 1.0
-) -> GpuSharingInstance:
-    """The jobs with their recorded durations, each with its GPUs to itself, all GPUs alike.
-
-    The horizon holds any schedule that is never idle while jobs wait, and the record.
-    """
-    rows = []
-    end = serial = 0
-    for job in jobs:
-        arrival, length, first = slots_of(job, slot_length)
-        end, serial = max(end, (first or arrival) + length), serial + length
-        rows.append(
-            {
-                "id": job.id,
-                "arrival": arrival,
-                "gpus": job.gpus,
-                "iterations": length,
-                "batch_size": 1,
-                "compute": {"fixed": slot_length, "per_sample": 0.0},
-                "communication": {"latency": 0.0, "per_unit": 0.0, "message": 0.0},
-                "overlap": 1.0,
-                "memory": {"fixed": 0.0, "per_sample": 0.0},
-            }
-        )
-    return GpuSharingInstance.parse(
-        {
-            "problem": "gpu-sharing",
-            "name": name,
-            "horizon": min(LARGEST_COUNT, end + serial),
-            "slot_length": slot_length,
-            "servers": [{"id": server.id, "gpus": server.gpus} for server in servers],
-            "gpu_memory": 1.0,
-            "max_jobs_per_gpu": 1,
-            "jobs": rows,
-        },
-        name,
-    )
-
-
-def shared_instance(instance: GpuSharingInstance, slowdown: float) -> GpuSharingInstance:
-    """The same jobs where two may share a GPU, each as much slower beside any other, whatever they are."""
-    ids = instance.job_index
-    table = {job: {other: slowdown for other in ids if other != job} for job in ids if slowdown > 1}
-    horizon = min(LARGEST_COUNT, math.ceil(instance.horizon * slowdown))
-    data = {**instance.to_dict(), "max_jobs_per_gpu": 2, "horizon": horizon, "interference": table}
-    return GpuSharingInstance.parse(data, instance.name)
-
-
-def exclusive_record(
-    jobs: Sequence[TraceJob], servers: Sequence[TraceServer], slot_length: float = 1.0
-) -> tuple[Solution, tuple[Clash, ...]]:
-    """The recorded schedule and its clashes, on any servers where the log does not say on which."""
-    if placed_on(jobs, servers) is not None:
-        jobs = [replace(job, nodes=()) for job in jobs]
-    rebuilt = rebuild(jobs, servers, slot_length)
-    once = {job.id: 1 for job in jobs}
-    return {"start": rebuilt.starts, "gpus": rebuilt.gpus, "accumulation": once}, rebuilt.clashes
-
-
-def exclusive_times(instance: GpuSharingInstance, solution: Solution, completion: Mapping[str, int]) -> Times:
-    """Seconds of submission, start and end by job."""
-    unit = instance.slot_length
-    submit = unit * np.array([job.arrival - 1.0 for job in instance.jobs])
-    start = unit * np.array([solution["start"][job.id] - 1.0 for job in instance.jobs])
-    return submit, start, unit * np.array([float(completion[job.id]) for job in instance.jobs])
-
 
 # The recorded schedule as a solution of hadar: GPUs of several types, a run of slots for every job.
 
@@ -321,13 +125,14 @@ class _Form:
     """How the record of a log is a schedule of a problem."""
 
     instance: Callable[..., Any]  # ``f(name, jobs, servers, slot_length)``
-    # ``f(jobs, servers, slot_length)``, the schedule rebuilt and its clashes; None where the log says too little
-    record: Callable[..., tuple[Solution, tuple[Clash, ...]] | None]
+    # ``f(jobs, servers, slot_length)``, the schedule rebuilt and its clashes, None where the log says too little; None
+    # where the record is judged elsewhere
+    record: Callable[..., tuple[Solution, tuple[Clash, ...]] | None] | None
     times: Callable[..., Times | None]  # ``f(instance, solution, completion)``, seconds of submission, start and end
 
 
 _FORMS = {
-    BASE: _Form(exclusive_instance, exclusive_record, exclusive_times),
+    BASE: _Form(exclusive_instance, None, exclusive_times),
     TYPED: _Form(typed_instance, typed_record, typed_times),
 }
 
@@ -361,16 +166,12 @@ class Sides:
         what: str,
         methods: Sequence[str] | None,
         scheduler: str | None,
-        placed: str | None,
         what_if: bool = False,
         slowdown: float | None = None,
     ) -> Side:
         """Every schedule on this cluster; where a slowdown is given, of jobs of which two may share a GPU."""
         capacity = sum(server.gpus for server in servers)
-        shipped = self._methods(methods)
-        if self.problem.id == BASE and placed:
-            self.notes.append(f"{placed}: the cluster counts as one server")
-            servers = [TraceServer("cluster", capacity)]
+        shipped = self.methods(methods)
         too_large = sum(job.gpus > capacity for job in self.jobs)
         if self.problem.id == BASE and too_large:
             return Side(capacity, f"{what} (too few for {too_large} jobs)", tuple(servers))
@@ -380,7 +181,7 @@ class Sides:
         rows: list[Row] = []
         if not what_if:
             self._tell_assumptions()
-            if self.recorded and self.form is not None:
+            if self.recorded and self.form is not None and self.form.record is not None:
                 rows += self._record(instance, servers)
         users = []
         if scheduler is not None:  # before the others, so that one that cannot be imported is told at once
@@ -399,7 +200,8 @@ class Sides:
         minimises = self.problem.sense == MINIMISE
         return Side(capacity, what, tuple(servers), tuple(rows), certified, minimises, ids, slowdown)
 
-    def _methods(self, names: Sequence[str] | None) -> list[Method]:
+    def methods(self, names: Sequence[str] | None) -> list[Method]:
+        """The schedulers of the problem that go by these names; all where none is given."""
         heuristics = [method for method in self.problem.heuristics() if not method.is_user_defined]
         every = [*heuristics[::-1], *(method for method in self.problem.methods if method.kind is Kind.SEARCH)]
         inside_first = sorted(every, key=lambda method: method.outside_model)
@@ -421,18 +223,12 @@ class Sides:
         return target(replace(self.trace, jobs=self.jobs, servers=list(servers)))
 
     def _tell_assumptions(self) -> None:
-        if self.problem.id == BASE:
-            self.notes += [
-                "GPUs are alike, and a job may have any of them: types and servers are relaxed, so the bound holds "
-                "and schedulers look a little too good",
-                "durations are those of the log, and known to the schedulers that look at them; limits are not used",
-            ]
-        elif self.problem.id == TYPED:
+        if self.problem.id == TYPED:
             self.notes += [
                 "a job that asked for a type may use only that, another any; all types are equally fast",
                 "utility: GPU time over the time from submission to end, summed over jobs; jobs may be interrupted",
             ]
-        elif self.recorded:
+        elif self.recorded and self.problem.id != BASE:
             self.notes.append(f"the record is no schedule of {self.problem.id}: schedulers and bound only")
 
     def _unit(self, instance: Instance) -> float:
@@ -441,7 +237,7 @@ class Sides:
 
     def _record(self, instance: Instance, servers: Sequence[TraceServer]) -> list[Row]:
         """The record's row; none where the log says too little for it."""
-        assert self.form is not None
+        assert self.form is not None and self.form.record is not None
         rebuilt = self.form.record(self.jobs, servers, self.slot)
         if rebuilt is None:
             self.notes.append("the log does not say on which servers jobs ran, and so on which types: no record")
@@ -476,15 +272,17 @@ class Sides:
     def _limited(self, work: Callable[[], Any], seconds: float, what: str) -> Any:
         """What `work` returns, or why it was ended."""
         budget = Budget(Deadline.after(seconds), memory=round(self.memory * 2**30))
-        found = None
+        answer = None
         try:
             with self.bar.at_work(what), budget:
-                found = work()
+                answer = work()
         except OutOfBudgetError:
             budget.end()
         except MemoryError:
             return f"needs more than the {self.memory:g} GB it may take"
-        return found if budget.over is None else f"cut after {seconds:g} s: {budget.reason}" if budget.reason else "cut"
+        return (
+            answer if budget.over is None else f"cut after {seconds:g} s: {budget.reason}" if budget.reason else "cut"
+        )
 
     def _run(self, instance: Instance, method: Method, bounded: bool) -> Row:
         """A shipped scheduler; a run that is cut has no figure."""

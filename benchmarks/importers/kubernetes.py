@@ -135,7 +135,7 @@ _NODES = Format(
 )
 
 
-def kubernetes_nodes(path: str | Path) -> Iterator[tuple[str, int, str | None]]:
-    """Name, GPUs and type of every node with GPUs."""
+def kubernetes_nodes(path: str | Path) -> Iterator[tuple[str, int, str | None, None, None, tuple[str, ...]]]:
+    """Name, GPUs and type of every node with GPUs; processors, memory and partitions are not read."""
     for row in read_rows(_NODES, path, Notes()):
-        yield row["id"], row["gpus"], row.get("kind")
+        yield row["id"], row["gpus"], row.get("kind"), None, None, ()

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from fractions import Fraction
 from pathlib import Path
 
 from schedgap.benchmarks.importers.rows import (
+    NO_VALUE,
     NOT_ENDED,
     Format,
     LeftOut,
@@ -59,6 +62,29 @@ def _kind(tres: str) -> str | None:
     return gpus_of(tres)[1]
 
 
+def processors_of(tres: str) -> int:
+    """Processors of ``cpu=8,mem=64G,node=1``.
+
+    Raises LeftOut: it does not say.
+    """
+    found = re.search(r"(?:^|,)cpu=([0-9]{1,9})(?=,|$)", tres)
+    if found is None:
+        raise LeftOut(NO_VALUE)
+    return int(found[1])
+
+
+def memory_of(tres: str) -> int:
+    """Bytes of memory of ``cpu=8,mem=64G,node=1``; without a unit megabytes, as Slurm counts.
+
+    Raises LeftOut: it does not say.
+    """
+    found = re.search(r"(?:^|,)mem=([0-9]{1,12}(?:\.[0-9]{1,3})?)([KMGTP]?)[cn]?(?=,|$)", tres)
+    if found is None:
+        raise LeftOut(NO_VALUE)
+    unit: int = 1 << 10 * ("KMGTP".index(found[2] or "M") + 1)
+    return math.ceil(Fraction(found[1]) * unit)
+
+
 def _job(cell: str) -> str:
     if "." in cell:
         raise LeftOut("is a step of a job, no job (sacct -X leaves them out)")
@@ -96,6 +122,8 @@ _RECORD = {
     "user": (name, "User"),
     "asked": (_kind, "ReqTRES"),
     "kind": (_kind, "AllocTRES"),
+    "processors": (processors_of, "AllocTRES"),
+    "memory": (memory_of, "AllocTRES"),
 }
 _FIELDS = {
     "id": (_job, "JobID"),
@@ -122,11 +150,12 @@ def _part(job: Json, key: str) -> Mapping[str, Json]:
 
 
 def _tres(entries: Json) -> str:
-    """As ``sacct -P`` writes it."""
+    """As ``sacct -P`` writes it; memory is counted in megabytes."""
+    known = [entry for entry in entries or () if isinstance(entry, Mapping) and entry.get("count") is not None]
     return ",".join(
-        f"gres/{entry['name']}={entry['count']}"
-        for entry in entries or ()
-        if isinstance(entry, Mapping) and entry.get("type") == "gres" and entry.get("count") is not None
+        f"gres/{entry['name']}={entry['count']}" if entry.get("type") == "gres" else f"{entry['type']}={entry['count']}"
+        for entry in known
+        if entry.get("type") in ("gres", "cpu", "mem")
     )
 
 
@@ -217,16 +246,27 @@ def _told_nodes(path: str | Path, text: str) -> Iterator[tuple[str, str, dict[st
         raise InputError(f"{place}: node {found[1]} is the last and has no empty line after it: the text was cut")
 
 
-def slurm_nodes(path: str | Path) -> Iterator[tuple[str, int, str | None]]:
-    """Name, GPUs and type of every node of ``scontrol show nodes``, or of ``sinfo`` with NODELIST and GRES.
+Listed = tuple[str, int, str | None, int | None, int | None, tuple[str, ...]]
+"""Name, GPUs, type, processors, bytes of memory and partitions of a node."""
+
+
+def slurm_nodes(path: str | Path) -> Iterator[Listed]:
+    """The nodes of ``scontrol show nodes``, or of ``sinfo`` with NODELIST and GRES, which says no more than these.
 
     Raises InputError: a node without a list of its GPUs, or a text that was cut.
     """
     with opened(path) as file:
         text = file.read()
     if text.lstrip().startswith("NodeName="):
-        for _, name, _, devices in _told_nodes(path, text):
-            yield name, *devices
+        for _, name, said, devices in _told_nodes(path, text):
+            amounts: list[int | None] = []
+            for read in (processors_of, memory_of):
+                try:
+                    amounts.append(read(said.get("CfgTRES", "")))
+                except LeftOut:
+                    amounts.append(None)
+            partitions = tuple(part for part in said.get("Partitions", "").split(",") if part)
+            yield name, *devices, amounts[0], amounts[1], partitions
         return
     lines = [[cell.strip() for cell in line.split("|")] for line in text.splitlines()]
     at = {title.split(":")[0]: place for place, title in enumerate(lines[0])}
@@ -241,4 +281,4 @@ def slurm_nodes(path: str | Path) -> Iterator[tuple[str, int, str | None]]:
         for host in hosts:  # sinfo -N lists a node once for each of its partitions
             if host not in listed:
                 listed.add(host)
-                yield host, *devices
+                yield host, *devices, None, None, ()

@@ -16,7 +16,7 @@ from pydantic import Field
 from schedgap.benchmarks.importers.formats import CLUSTERS, COLUMNS, POLLUX, SIA, TRACES, table
 from schedgap.benchmarks.importers.kubernetes import KUBERNETES, kubernetes_nodes
 from schedgap.benchmarks.importers.rows import Format, Notes, opened, read_rows
-from schedgap.benchmarks.importers.slurm import slurm_nodes
+from schedgap.benchmarks.importers.slurm import Listed, slurm_nodes
 from schedgap.benchmarks.instances.gpu_sharing.paper import LARGE_HOURS, PER_SERVER, SMALL_HOURS
 from schedgap.catalogue.workload import Importer
 from schedgap.formulations.common.errors import InputError, near
@@ -31,11 +31,15 @@ _MOST_SERVERS = 100_000
 
 @dataclass(frozen=True)
 class TraceServer:
-    """A server, its GPUs, and their kind where it is known."""
+    """A server, its GPUs, and what else is known of it."""
 
     id: str
     gpus: int
     kind: str | None = None
+    # processors, memory, partitions: in number, in bytes, and whose jobs it takes; None and empty where nobody says
+    processors: int | None = None
+    memory: int | None = None
+    partitions: tuple[str, ...] = ()
 
 
 def read_servers(path: str | Path, notes: Notes) -> list[TraceServer]:
@@ -57,9 +61,7 @@ def read_servers(path: str | Path, notes: Notes) -> list[TraceServer]:
     return found
 
 
-def servers_with_gpus(
-    nodes: Iterable[tuple[str, int, str | None]], path: str | Path, notes: Notes
-) -> list[TraceServer]:
+def servers_with_gpus(nodes: Iterable[Listed], path: str | Path, notes: Notes) -> list[TraceServer]:
     """The nodes that have GPUs; the others are counted."""
     found = [TraceServer(*node) for node in nodes]
     without = sum(server.gpus == 0 for server in found)
@@ -121,6 +123,9 @@ class TraceJob:
     # asked, kind: the type of GPU that it asked for, and that it got
     asked: str | None = None
     kind: str | None = None
+    # processors, memory: that it held on all its nodes together; memory in bytes
+    processors: int | None = None
+    memory: int | None = None
 
     def moved(self, zero: float, scale: float) -> TraceJob:
         """With times from `zero` on, and all times and steps `scale` times as long."""

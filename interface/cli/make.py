@@ -79,7 +79,7 @@ def add_audit(parser: argparse.ArgumentParser) -> None:
         "--servers",
         action="append",
         default=[],
-        metavar="+N|-N|observed",
+        metavar="+N[:TYPE]|-N|observed",
         help="what if there were N GPUs more or fewer",
     )
     parser.add_argument(
@@ -91,6 +91,7 @@ def add_audit(parser: argparse.ArgumentParser) -> None:
     add_memory_limit(parser, "for each scheduler (default 4)", 4.0)
     add_seed(parser)
     parser.add_argument("--out", type=Path, metavar="DIR", help="folder for audit.html and audit.json")
+    parser.add_argument("--full", action="store_true", help="print every table, not one screen")
     parser.add_argument("--json", action="store_true", help="print the audit as one JSON object")
 
 
@@ -102,7 +103,7 @@ def run_audit(arguments: argparse.Namespace) -> int:
     found = call(
         audit, arguments, arguments.log, arguments.nodes, form=arguments.format, columns=columns, cluster=servers
     )
-    print(to_json(found.to_dict()) if arguments.json else found.to_text())
+    print(to_json(found.to_dict()) if arguments.json else found.to_text(arguments.full))
     if arguments.out is not None:
         print(f"page: {arguments.out / 'audit.html'}", file=sys.stderr)
     return 0

@@ -52,6 +52,7 @@ RULES = {
     "g-vne": "ring_prices",
     "ddljs": "ring_prices",
     "gang-placement": "gang_placement",
+    "rigid-jobs": "rigid_jobs",
 }
 """The file of ``rules/`` that knows a problem."""
 GROUP = "schedgap.certificates"

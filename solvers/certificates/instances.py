@@ -174,6 +174,16 @@ def _gpu_sharing(instance: Mapping[str, Any]) -> None:
             reject(f"instance.interference.{one[:60]}: must be about other jobs that there are")
 
 
+def _rigid_jobs(instance: Mapping[str, Any]) -> None:
+    sizes = {pool["id"]: pool["gpus"] for pool in instance["pools"]}
+    for j, job in enumerate(instance["jobs"]):
+        usable = set(job.get("pools") or sizes)
+        if not usable <= set(sizes):
+            reject(f"instance.jobs[{j}].pools: must be pools that there are")
+        if job["gpus"] > sum(sizes[pool] for pool in usable):
+            reject(f"instance.jobs[{j}].gpus: more than its pools have")
+
+
 def _ddl_cluster(instance: Mapping[str, Any]) -> None:
     sizes = {server["id"]: server["gpus"] for server in instance["servers"]}
     for j, job in enumerate(instance["jobs"]):
@@ -356,6 +366,20 @@ PROBLEMS: dict[str, tuple[dict[str, Rule], Callable[[Mapping[str, Any]], None] |
             "interference": optional(table(table(number(1)))),
         },
         _gpu_sharing,
+    ),
+    "rigid-jobs": (
+        {
+            "objective": choice("jct", "area"),
+            "pools": several(record({"id": text, "gpus": COUNT}), ids=True),
+            "jobs": several(
+                record(
+                    {"id": text, "arrival": whole(0), "pools": optional(several(text))}
+                    | dict.fromkeys(("length", "gpus"), COUNT)
+                ),
+                ids=True,
+            ),
+        },
+        _rigid_jobs,
     ),
     "comm-contention": (
         {

@@ -243,7 +243,8 @@ def test_a_room_keeps_its_budget(room: str) -> None:
 
 
 NAMED_OUTSIDE = {
-    "benchmarks/audit/run.py": {"gpu_sharing"},  # a record is a schedule of it
+    "benchmarks/audit/exclusive.py": {"gpu_sharing"},  # a record is a schedule of it
+    "benchmarks/audit/run.py": {"gpu_sharing"},  # GPUs of a server that is assumed
     "benchmarks/audit/sides.py": {"gpu_sharing", "hadar"},
     "benchmarks/importers/traces.py": {"gpu_sharing"},
     "benchmarks/instances/profiles/pollux_tasks.py": {"gpu_sharing"},

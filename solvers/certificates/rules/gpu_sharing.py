@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import bisect
 import decimal
 import itertools
 import math
@@ -13,9 +12,9 @@ from functools import cached_property
 from typing import Any
 
 try:
-    from schedgap.solvers.certificates.rules.pausing import GRID, paused
+    from schedgap.solvers.certificates.rules.pausing import GRID, held, paused
 except ImportError:  # run as a file
-    from rules.pausing import GRID, paused  # type: ignore[import-not-found, no-redef]
+    from rules.pausing import GRID, held, paused  # type: ignore[import-not-found, no-redef]
 
 ENOUGH = 1 - Fraction(1, 10**9)
 """Progress counts as complete from this share of the iterations on."""
@@ -339,28 +338,6 @@ def prices(instance: Mapping[str, Any], options: Mapping[str, Any], model: Any) 
         return found / len(jobs)
 
     model.price = bound
-
-
-def held(first: int, length: int, rate: int, edges: list[int], price: list[int], before: list[int]) -> int:
-    """The least of JCT and cost of a job that runs `length` slots from some slot on, in 2^-80 slots.
-
-    The cost is piecewise linear in the start.
-    It bends where the start or the end is an edge.
-    """
-
-    def until(slot: int) -> int:
-        k = bisect.bisect_right(edges, slot) - 1
-        return 0 if k < 0 else before[-1] if k >= len(price) else before[k] + price[k] * (slot - edges[k])
-
-    best = length * GRID**2 + rate * (until(first + length) - until(first))
-    for ahead in (0, length):
-        for k in range(bisect.bisect_right(edges, first + ahead), len(edges)):
-            start = edges[k] - ahead
-            least = (start - first + length) * GRID**2
-            if least >= best:
-                break
-            best = min(best, least + rate * (until(start + length) - until(start)))
-    return best
 
 
 def together(

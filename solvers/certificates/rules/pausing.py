@@ -1,4 +1,4 @@
-"""What a job costs at least that may pause, where capacity has a price by slot; in whole numbers."""
+"""What a job costs at least, one that may pause or one that may not, where capacity has a price by slot."""
 
 from __future__ import annotations
 
@@ -51,4 +51,26 @@ def paused(first: int, work: int, rate: int, edges: list[int], price: list[int],
         if best is not None and (slot - first) * GRID**3 >= best:
             break
     assert best is not None
+    return best
+
+
+def held(first: int, length: int, rate: int, edges: list[int], price: list[int], before: list[int]) -> int:
+    """The least of JCT and cost of a job that runs `length` slots from some slot on, in 2^-80 slots.
+
+    The cost is piecewise linear in the start.
+    It bends where the start or the end is an edge.
+    """
+
+    def until(slot: int) -> int:
+        k = bisect.bisect_right(edges, slot) - 1
+        return 0 if k < 0 else before[-1] if k >= len(price) else before[k] + price[k] * (slot - edges[k])
+
+    best = length * GRID**2 + rate * (until(first + length) - until(first))
+    for ahead in (0, length):
+        for k in range(bisect.bisect_right(edges, first + ahead), len(edges)):
+            start = edges[k] - ahead
+            least = (start - first + length) * GRID**2
+            if least >= best:
+                break
+            best = min(best, least + rate * (until(start + length) - until(start)))
     return best

@@ -1,0 +1,133 @@
+"""What an audit says of the cluster against brute force: small logs with types, nodes, shapes and processors."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from support.audit_plain import best_means, plain_schedule, small_log
+
+from schedgap import audit
+from schedgap.benchmarks.audit.policies import POLICIES, ranks, schedule, search
+from schedgap.benchmarks.audit.reached import Reached
+from schedgap.benchmarks.audit.reading import held_of, read_cluster
+from schedgap.benchmarks.sweep.progress import Progress
+
+WORLD = Path(__file__).parents[1] / "data" / "world"
+
+
+def test_reached_never_below_what_exists_and_the_limit_never_above() -> None:
+    """200 logs: no schedule of ours is better than the best that keeps everything, no bound is above it."""
+    gaps = []
+    for seed in range(200):
+        jobs, servers = small_log(seed, 4)
+        reading = read_cluster(jobs, servers, 1.0, True, True)
+        assert "nodes" in reading.kept and "processors" in reading.kept and not reading.lost
+        reached = Reached(reading, "log", 1.0, 0, Progress(0, None, "audit"))
+        side = reached.side("as listed", tuple(POLICIES), True)
+        assert all(row.status in ("feasible", "recorded") for row in side.rows), (seed, side.rows)
+        mean, weighted = best_means(jobs, servers)
+        assert min(row.objective or 0 for row in side.rows) >= mean - 1e-9, seed
+        assert min(row.weighted or 0 for row in side.rows) >= weighted - 1e-9, seed
+        assert side.bound is not None and side.bound <= mean + 1e-9, seed
+        assert side.weighted_bound is not None and side.weighted_bound <= weighted + 1e-9, seed
+        best = min(row.objective or 0 for row in side.rows)
+        gaps.append((best / mean, mean / side.bound))
+    above, below = np.array(gaps).mean(axis=0)
+    assert above < 1.02 and below < 1.05, (above, below)
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+def test_the_compiled_policies_do_what_plain_ones_do(policy: str) -> None:
+    mode, order, _ = POLICIES[policy]
+    for seed in range(60):
+        jobs, servers = small_log(seed, 4 + seed % 9)
+        reading = read_cluster(jobs, servers, 1.0, True, True)
+        work, shapes, nodes = reading.arrays
+        rank = ranks(work, reading.gpus, order)
+        start, places = schedule(work, shapes, nodes, rank, mode)
+        assert start.tolist() == plain_schedule(work, shapes, nodes, rank.tolist(), mode), seed
+        assert reading.broken(start, held_of(reading, places)) is None
+
+
+def test_a_rule_that_a_schedule_breaks_is_named() -> None:
+    jobs, servers = small_log(2, 6)
+    reading = read_cluster(jobs, servers, 1.0, True, True)
+    work, shapes, nodes = reading.arrays
+    start, places = schedule(work, shapes, nodes, ranks(work, reading.gpus, "arrival"), 1)
+    held = held_of(reading, places)
+    assert "before it was submitted" in str(reading.broken(start - 5, held))
+    assert "does not lie on servers as it did" in str(reading.broken(start, [{} for _ in held]))
+    assert "has too few GPUs" in str(reading.broken(np.full_like(start, 20), held))
+    typed = next(j for j, job in enumerate(jobs) if len(reading.usable[j]) < len(servers))
+    other = next(n for n in range(len(servers)) if n not in reading.usable[typed])
+    moved = [{other: 1} if j == typed else one for j, one in enumerate(held)]
+    assert "on GPUs that it may not use" in str(reading.broken(start, moved))
+
+
+def test_the_search_repeats_itself_for_a_seed() -> None:
+    jobs, servers = small_log(5, 8)
+    reading = read_cluster(jobs, servers, 1.0, True, True)
+    one, two = (search(*reading.arrays, reading.gpus, False, 60.0, 3) for _ in range(2))
+    assert one[0].tolist() == two[0].tolist() and one[2] == two[2] == 20_000
+
+
+def test_one_a100_that_never_idles_and_four_v100_that_nobody_asks_for() -> None:
+    found = audit(WORLD / "types" / "sacct.txt", WORLD / "types" / "nodes.txt", methods=["fifo", "sjf"])
+    gains = found.avoidable(found.sides[0])
+    assert gains is not None and all(least == 0 and most < 1e-3 for least, most in gains.values())
+    assert "nothing was avoidable" in found.to_text() and "69%" not in found.to_text()
+
+
+def test_a_burst_that_was_done_is_judged_like_any_other() -> None:
+    for log in ("types/burst.txt", "audit-array-burst.txt"):
+        found = audit(WORLD / log, methods=["fifo", "sjf"])
+        text = found.to_text(full=True)
+        assert "drain" not in text and "exceeds" not in text and found.verdict.startswith("avoidable: ")
+        gains = found.avoidable(found.sides[0])
+        assert gains is not None and gains["jct"][1] < 0.015
+
+
+@pytest.mark.parametrize("nodes", [True, False])
+def test_jobs_that_lay_unevenly_keep_their_total_and_no_gpu_is_invented(nodes: bool) -> None:
+    folder = WORLD / "uneven"
+    found = audit(folder / "sacct.txt", folder / "nodes.txt" if nodes else None, methods=["fifo", "sjf", "saf"])
+    side = found.sides[0]
+    assert found.load.capacity == 8 and side.recorded is not None and not found.clashes
+    assert side.recorded.objective == pytest.approx(12_450) and side.bound == pytest.approx(10_732, abs=1)
+    gains = found.avoidable(side)
+    assert gains is not None and gains["jct"][1] == pytest.approx(1 - 10_732 / 12_450, abs=1e-3)
+    assert ("if GPUs, nodes" if nodes else "if GPUs were all that counted") in found.verdict
+    if nodes:
+        shapes = {tuple(sorted(held.values())) for row in side.rows for held in row.places or ()}
+        assert shapes == {(2,), (2, 4)}
+
+
+def test_a_record_that_no_split_explains_counts_on_the_total(tmp_path: Path) -> None:
+    """Two jobs of 3 and 5 on nodes of 4 and 4 that both name n1 alone: not the nodes, but the eight GPUs are kept."""
+    head = "JobID|Submit|Start|End|State|AllocTRES|NodeList\n"
+    rows = [
+        f"{name}|2026-01-01T0{at}:00:00|2026-01-01T0{at}:30:00|2026-01-01T0{at + 1}:30:00|COMPLETED|gres/gpu={g}|n1\n"
+        for name, at, g in (("a", 0, 3), ("b", 0, 5), ("c", 1, 8))
+    ]
+    (tmp_path / "log").write_text(head + "".join(rows))
+    (tmp_path / "nodes").write_text("node,gpus\nn1,4\nn2,4\n")
+    found = audit(tmp_path / "log", tmp_path / "nodes", methods=["fifo"], out=tmp_path / "out")
+    assert found.load.capacity == 8 and found.sides[0].recorded is not None
+    assert "if GPUs were all that counted" in found.verdict or "no queue" in found.verdict
+    told = json.loads((tmp_path / "out" / "audit.json").read_text())
+    assert any(line.startswith("nodes are not kept: n1 would have needed") for line in told["assumed"])
+
+
+def test_a_queue_that_had_not_drained_is_told(tmp_path: Path) -> None:
+    head = "JobID|Submit|Start|End|State|AllocTRES|NodeList\n"
+    rows = [
+        "1|2026-01-01T00:00:00|2026-01-01T00:00:00|2026-01-01T01:00:00|COMPLETED|gres/gpu=1|n1\n",
+        "2|2026-01-01T00:00:00|2026-01-01T01:00:00|2026-01-01T02:00:00|COMPLETED|gres/gpu=1|n1\n",
+        "3|2026-01-01T00:00:00|Unknown|Unknown|PENDING||None assigned\n",
+    ]
+    (tmp_path / "log").write_text(head + "".join(rows))
+    found = audit(tmp_path / "log", methods=["fifo"])
+    assert "the queue had not drained: 1 job still waited when the log was written" in found.verdict
