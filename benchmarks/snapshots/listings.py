@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import json
 import math
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -11,10 +10,11 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
-from schedgap.benchmarks.importers.rows import opened
-from schedgap.benchmarks.snapshots.draft import Draft
-from schedgap.benchmarks.snapshots.kubernetes import quantity
-from schedgap.benchmarks.snapshots.slurm import slurm
+from schedgap.benchmarks.importers.rows import opened, shortened
+from schedgap.benchmarks.snapshots.draft import Counting, Draft, Words
+from schedgap.benchmarks.snapshots.kubernetes.listing import quantity
+from schedgap.benchmarks.snapshots.slurm.queue import slurm
+from schedgap.benchmarks.snapshots.table import UNREAD, way_of
 from schedgap.formulations.common.errors import InputError
 from schedgap.formulations.common.instance import Json, read_json
 from schedgap.formulations.gang_placement.instance import WHOLE
@@ -22,38 +22,57 @@ from schedgap.formulations.gang_placement.instance import WHOLE
 # -- Ray
 
 
-def ray(data: Json, source: str, nodes: Path) -> Draft:
+def ray(data: Json, source: str, nodes: Path, *, outward: bool = False) -> Draft:
     """Placement groups on nodes, as ``ray list ... --format json --detail`` writes them.
 
     STRICT_PACK is one node, STRICT_SPREAD one bundle a node, PACK a preferred node. Where the listing does not tell the
-    strategy, which depends on Ray's version, it is PACK, and counted.
+    strategy, which depends on Ray's version, a group of several bundles is read without one.
     """
-    draft = Draft(source)
+    draft = Draft(source, outward=outward)
+    draft.facts.fixed = "what runs is taken as fixed: Ray moves and ends no placement groups"
     if isinstance(data, Mapping):
         data = [_of_table(name, group, source) for name, group in data.items()]
     groups = list(enumerate(_objects(data, source)))
-    pins = _pins(data)
+    bundles = {g: _bundles(group, f"{source}: [{g}]") for g, group in groups if group.get("state") in WAITING}
+    asked = {name for result in bundles.values() for amounts in result for name in amounts}
+    rooms = []
     for position, node in enumerate(_objects(read_json(nodes), str(nodes))):
         place = f"{nodes}: [{position}]"
         if node.get("state") != "ALIVE":
             draft.unread["nodes that are not alive"] += 1
             continue
-        room = _ray_amounts(draft, node.get("resources_total"), f"{place}.resources_total", down=True)
-        devices = room.pop("GPU", 0)
-        model = next((name.partition(":")[2] for name in room if name.startswith("accelerator_type:")), None)
-        kept = {name for name in room if ":" not in name or name in pins}
-        free = {pins.get(name, name): room[name] for name in sorted(kept)}
-        draft.node(str(node.get("node_id")), devices // WHOLE, model, free, place)
+        room = _ray_amounts(node.get("resources_total"), f"{place}.resources_total")
+        rooms.append((place, str(node.get("node_id")), room.pop("GPU", Fraction(0)), room))
+    rest = [{name: amount for name, amount in room.items() if ":" not in name or name in asked} for *_, room in rooms]
+    counting = Counting([*rest, *(_without_gpu(item) for result in bundles.values() for item in result)], outward)
+    draft.apart |= counting.apart
+    draft.facts.units = counting.units
+    for (place, name, gpus, room), kept in zip(rooms, rest, strict=True):
+        model = next((key.partition(":")[2] for key in room if key.startswith("accelerator_type:")), None)
+        draft.node(name, int(gpus), model, counting.room(kept), place)
     draft.distinct((str(group.get("placement_group_id")), f"{source}: [{g}].placement_group_id") for g, group in groups)
-    for position, group in sorted(groups, key=lambda one: _came(one[1])):
-        _ray_group(draft, group, f"{source}: [{position}]", pins)
+    for position, group in sorted(groups, key=lambda item: _came(item[1])):
+        if position in bundles:
+            _ray_group(draft, group, f"{source}: [{position}]", bundles[position], counting)
+        else:
+            draft.unread[f"placement groups that are {str(group.get('state'))[:20]}"] += 1
     return draft
 
 
-def _pins(data: Json) -> dict[str, str]:
-    """What bundles ask for of some nodes only, with what it is called here: names of nodes are not to be shared."""
-    asked = re.findall(r'"([^"]*:[^"]*)": [0-9]', json.dumps(data))
-    return {name: f"pin-{k}" for k, name in enumerate(asked)}
+WAITING = ("CREATED", "PENDING", "PREPARED", "RESCHEDULING")
+"""States of placement groups that are placed or to be placed."""
+
+
+def _bundles(group: Mapping[str, Any], place: str) -> list[dict[str, Fraction]]:
+    """What each bundle of a group asks for."""
+    found = _objects(group.get("bundles"), f"{place}.bundles")
+    return [
+        _ray_amounts(one.get("unit_resources"), f"{place}.bundles[{b}].unit_resources") for b, one in enumerate(found)
+    ]
+
+
+def _without_gpu(amounts: Mapping[str, Fraction]) -> dict[str, Fraction]:
+    return {name: amount for name, amount in amounts.items() if name != "GPU"}
 
 
 def _came(group: Mapping[str, Any]) -> int:
@@ -75,35 +94,61 @@ def _of_table(name: str, group: Json, source: str) -> Mapping[str, Any]:
     return {**parts, "placement_group_id": name, "bundles": made}
 
 
-def _ray_group(draft: Draft, group: Mapping[str, Any], place: str, pins: Mapping[str, str]) -> None:
-    if group.get("state") not in ("CREATED", "PENDING", "PREPARED", "RESCHEDULING"):
-        draft.unread[f"placement groups that are {str(group.get('state'))[:20]}"] += 1
-        return
-    found: dict[tuple[tuple[str, int], ...], dict[str, Any]] = {}
+def _ray_group(
+    draft: Draft, group: Mapping[str, Any], place: str, bundles: Sequence[Mapping[str, Fraction]], counting: Counting
+) -> None:
+    result: dict[tuple[tuple[str, int], ...], dict[str, Any]] = {}
     seats: list[tuple[int, int]] = []
-    for b, bundle in enumerate(_objects(group.get("bundles"), f"{place}.bundles")):
-        asked = _ray_amounts(draft, bundle.get("unit_resources"), f"{place}.bundles[{b}].unit_resources", down=False)
-        gpu = asked.pop("GPU", 0)
-        key = (("GPU", gpu), *sorted(asked.items()))
-        request = {pins.get(name, name): amount for name, amount in asked.items()}
-        pods = found.setdefault(key, {"count": 0, "gpu": gpu, "request": request})
+    listed = _objects(group.get("bundles"), f"{place}.bundles")
+    for b, (bundle, asked) in enumerate(zip(listed, bundles, strict=True)):
+        exact = asked.get("GPU", Fraction(0)) * WHOLE
+        draft.apart |= exact.denominator > 1
+        gpu = max(1, math.floor(exact)) if draft.outward and exact else math.ceil(exact)
+        if gpu > WHOLE and gpu % WHOLE:
+            raise InputError(
+                f"{place}.bundles[{b}].unit_resources.GPU: above 1 it must be whole, got {float(asked['GPU']):g}"
+            )
+        request = counting.asked(_without_gpu(asked))
+        key = (("GPU", gpu), *sorted(request.items()))
+        pods = result.setdefault(key, {"count": 0, "gpu": gpu, "request": request})
         pods["count"] += 1
         if group["state"] == "CREATED":
             node = str(bundle.get("node_id"))
             if node not in draft.index:
                 raise InputError(f"{place}.bundles[{b}].node_id: there is no node {node[:60]!r} that is alive")
-            seats.append((list(found).index(key), draft.index[node]))
+            seats.append((list(result).index(key), draft.index[node]))
     strategy = str(group.get("strategy") or "").upper()
-    draft.unread["placement groups whose strategy is not told, taken as PACK"] += not strategy
+    name = str(group.get("placement_group_id"))
+    unread = [
+        row.why
+        for where, part in (("group", group), *(("bundle", bundle) for bundle in listed))
+        for key, value in part.items()
+        if value not in (None, "", {}, [], 0) and (row := way_of("ray", where, key)).way == UNREAD
+    ]
+    if unread or not bundles:
+        reason = "; ".join(dict.fromkeys(unread)) or "it has no bundles"
+        draft.aside(
+            name,
+            len(bundles),
+            sum((one.get("GPU", Fraction(0)) for one in bundles), Fraction(0)),
+            reason,
+            placed=bool(seats),
+        )
+        for k, n in seats:
+            draft.run(f"{name} on {draft.nodes[n]['id']}", n, list(result.values())[k]["gpu"] // WHOLE, {})
+        return
     draft.unread["placement groups that wish to be spread"] += strategy == "SPREAD"
+    told = strategy in ("PACK", "SPREAD", "STRICT_PACK", "STRICT_SPREAD") or len(bundles) == 1
     draft.wait(
-        str(group.get("placement_group_id")),
-        list(found.values()),
+        name,
+        list(result.values()),
         seats,
+        rules=[] if told else ["its strategy"],
         required="node" if strategy == "STRICT_PACK" else None,
         preferred="node" if strategy in ("", "PACK") else None,
         per_node=1 if strategy == "STRICT_SPREAD" else None,
     )
+    draft.facts.words[shortened(name, draft.cut)] = Words("STRICT_PACK", "STRICT_SPREAD")
 
 
 def _objects(data: Json, place: str) -> list[Mapping[str, Any]]:
@@ -112,30 +157,31 @@ def _objects(data: Json, place: str) -> list[Mapping[str, Any]]:
     return data
 
 
-def _ray_amounts(draft: Draft, given: Json, place: str, *, down: bool) -> dict[str, int]:
-    """Resources in thousandths, memory in MiB; nodes rounded down, requests up."""
+def _ray_amounts(given: Json, place: str) -> dict[str, Fraction]:
+    """Resources, memory in bytes."""
     if not isinstance(given, Mapping):
         raise InputError(f"{place}: must be an object, got {type(given).__name__}")
-    found = {}
+    result = {}
     for name, amount in given.items():
-        text = re.fullmatch(r"(\d+(?:\.\d+)?) ([KMGT]i)?B", amount) if isinstance(amount, str) else None
+        text = re.fullmatch(r"([0-9]{1,20}(?:\.[0-9]{1,20})?) ([KMGT]i)?B", amount) if isinstance(amount, str) else None
+        exact: Fraction | None = None
         if text is not None:  # how the listing of nodes writes memory
-            amount = float(quantity(text[1] + (text[2] or ""), f"{place}.{name}"))
-        if isinstance(amount, bool) or not isinstance(amount, int | float) or not 0 <= amount < 1e18:
-            raise InputError(f"{place}.{name}: must be a number from 0, got {amount!r}")
-        if name.startswith("object_store_memory"):
-            continue
-        exact = Fraction(str(amount)) * (Fraction(1, 2**20) if name == "memory" else WHOLE)
-        found["cpu" if name == "CPU" else name] = math.floor(exact) if down else math.ceil(exact)
-    return found
+            exact = quantity(text[1] + (text[2] or ""), f"{place}.{name[:60]}")
+        elif not isinstance(amount, bool) and isinstance(amount, int | float) and 0 <= amount < 1e18:
+            exact = Fraction(str(amount))
+        if exact is None:
+            raise InputError(f"{place}.{name[:60]}: must be a number from 0, got {str(amount)[:40]!r}")
+        if not name.startswith("object_store_memory"):
+            result["cpu" if name == "CPU" else name] = exact
+    return result
 
 
 # -- openb
 
 
-def openb(source: Path, nodes: Path) -> Draft:
+def openb(source: Path, nodes: Path, *, outward: bool = False) -> Draft:
     """Pods of the cluster trace openb, each a gang, on its nodes; nobody has placed one yet."""
-    draft = Draft(str(source))
+    draft = Draft(str(source), outward=outward)
     for place, row in _table(nodes, ("sn", "cpu_milli", "memory_mib", "gpu", "model")):
         free = {"cpu": _count(row, "cpu_milli", place), "memory": _count(row, "memory_mib", place)}
         draft.node(row["sn"], _count(row, "gpu", place), row["model"] or None, free, place)

@@ -10,9 +10,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from schedgap.benchmarks.proving import compressed
-from schedgap.benchmarks.snapshots.judge import NOTHING, WHOLE, Judgement
+from schedgap.benchmarks.snapshots.asking import NOTHING
+from schedgap.benchmarks.snapshots.judgement import Judgement
 from schedgap.formulations.common.files import write_bytes, write_text
 from schedgap.formulations.common.instance import Json, Solution
+from schedgap.formulations.gang_placement.instance import WHOLE
 
 MOST_NODES = 400
 """Nodes that are drawn."""
@@ -45,31 +47,31 @@ def write_judgement(found: Judgement, folder: Path) -> None:
         write_text(folder / f"{name}.json", json.dumps(data, indent=1, allow_nan=False) + "\n")
 
 
-def remove_former(told: Path) -> None:
+def remove_former(record: Path) -> None:
     """Certificates that a run before names, with their files."""
-    text = told.read_text(encoding="utf-8", errors="replace") if told.is_file() else ""
+    text = record.read_text(encoding="utf-8", errors="replace") if record.is_file() else ""
     names = re.findall(r'"certificate": "(lost-[0-9]+)\.cert"', text)
     for file in (
         *(f"{name}.{end}" for name in names for end in ("json", "cert")),
         *(["nothing.json"] if names else []),
     ):
-        told.with_name(file).unlink(missing_ok=True)
+        record.with_name(file).unlink(missing_ok=True)
 
 
-def judgement_page(found: Judgement) -> str:
+def judgement_page(result: Judgement) -> str:
     """The page as HTML; it fetches nothing."""
-    colours = {gang.id: f"hsl({137 * g % 360} 60% 60%)" for g, gang in enumerate(found.instance.gangs)}
-    rows = "".join(f"<tr>{''.join(f'<td>{html.escape(cell)}</td>' for cell in row)}</tr>" for row in found.table())
+    colours = {gang.id: f"hsl({137 * g % 360} 60% 60%)" for g, gang in enumerate(result.instance.gangs)}
+    rows = "".join(f"<tr>{''.join(f'<td>{html.escape(cell)}</td>' for cell in row)}</tr>" for row in result.table())
     parts = [
         "<!doctype html><html lang='en'><meta charset='utf-8'><title>schedgap judge</title>",
         "<meta name='viewport' content='width=device-width, initial-scale=1'>",
-        f"<style>{_STYLE}</style><h1>One decision, judged</h1><p>{html.escape(found.verdict)}</p>",
-        f"<p>{html.escape(found.counts)}</p><table>{rows}</table>",
-        f"<div class='notes'>{html.escape(chr(10).join(found.notes()))}</div>",
+        f"<style>{_STYLE}</style><h1>One decision, judged</h1><p>{html.escape(result.verdict)}</p>",
+        f"<p>{html.escape(result.counts)}</p><table>{rows}</table>",
+        f"<div class='notes'>{html.escape(chr(10).join(result.notes()))}</div>",
     ]
     drawn: dict[str, None] = {}
-    for title, solution in (("The scheduler", found.decision), ("The best decision", found.best.solution or {})):
-        parts.append(f"<h2>{title}</h2><div class='nodes'>{''.join(_boxes(found, solution, colours))}</div>")
+    for title, solution in (("The scheduler", result.decision), ("The best decision", result.best.solution or {})):
+        parts.append(f"<h2>{title}</h2><div class='nodes'>{''.join(_boxes(result, solution, colours))}</div>")
         drawn |= dict.fromkeys(solution.get("placement", {}))
     parts.append("<p>Grey: taken by what runs. Empty: free. A colour: a gang, as far as the device is filled.</p><p>")
     for gang in list(drawn)[:MOST_NAMES]:
@@ -78,21 +80,21 @@ def judgement_page(found: Judgement) -> str:
     return "\n".join([*parts, "</p></html>\n"])
 
 
-def _parts(found: Judgement, solution: Solution) -> _Parts:
+def _parts(result: Judgement, solution: Solution) -> _Parts:
     """What is taken of each device, what runs first."""
     taken: dict[tuple[str, int], list[tuple[str | None, int]]] = defaultdict(list)
-    runs = {pod.id: pod for pod in found.instance.running}
+    runs = {pod.id: pod for pod in result.instance.running}
     gone: dict[tuple[str, int], int] = defaultdict(int)
     for name in (*solution.get("preempted", ()), *solution.get("moved", {})):
         for device, part in runs[name].devices.items():
             gone[runs[name].node, int(device)] += part
-    for node in found.instance.nodes:
+    for node in result.instance.nodes:
         for d, free in enumerate(node.gpus):
             taken[node.id, d].append((None, WHOLE - free - gone[node.id, d]))
     for name, seat in solution.get("moved", {}).items():
         for d, part in zip(seat.get("devices", []), runs[name].devices.values(), strict=False):
             taken[seat["node"], d].append((None, part))
-    groups = {gang.id: gang.pods for gang in found.instance.gangs}
+    groups = {gang.id: gang.pods for gang in result.instance.gangs}
     for gang, pods in solution.get("placement", {}).items():
         for pod in pods:
             for device in pod.get("devices", []):
@@ -100,26 +102,26 @@ def _parts(found: Judgement, solution: Solution) -> _Parts:
     return taken
 
 
-def _boxes(found: Judgement, solution: Solution, colours: Mapping[str, str]) -> Iterable[str]:
-    taken = _parts(found, solution)
-    for node in found.instance.nodes[:MOST_NODES]:
+def _boxes(result: Judgement, solution: Solution, colours: Mapping[str, str]) -> Iterable[str]:
+    taken = _parts(result, solution)
+    for node in result.instance.nodes[:MOST_NODES]:
         devices = "".join(_device(taken[node.id, d], colours) for d in range(len(node.gpus)))
         place = html.escape(" / ".join((*node.domain, node.id)))
         yield f"<div class='node'>{place}<br>{devices or 'no GPU'}</div>"
-    more = len(found.instance.nodes) - MOST_NODES
+    more = len(result.instance.nodes) - MOST_NODES
     if more > 0:
         yield f"<div class='node'>and {more} more</div>"
 
 
 def _device(parts: Sequence[tuple[str | None, int]], colours: Mapping[str, str]) -> str:
     """A box that is filled from below, each part in its colour."""
-    stops, top, told = [], 0, []
+    stops, top, titles = [], 0, []
     for gang, part in parts:
         if part:
             colour = "var(--busy)" if gang is None else colours[gang]
             stops.append(f"{colour} {top / 10:g}% {(top + part) / 10:g}%")
-            told.append(f"{gang or 'what runs'}: {part / WHOLE:g}")
+            titles.append(f"{gang or 'what runs'}: {part / WHOLE:g}")
             top += part
     stops.append(f"transparent {top / 10:g}%")
-    title = html.escape(", ".join(told) or "free")
+    title = html.escape(", ".join(titles) or "free")
     return f"<span class='gpu' style='background:linear-gradient(to top,{','.join(stops)})' title='{title}'></span>"

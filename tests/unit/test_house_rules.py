@@ -251,11 +251,6 @@ NAMED_OUTSIDE = {
     "benchmarks/laboratory/measure.py": {"ddljs", "g_vne", "gpu_sharing", "hadar", "rar_ddls"},
     "benchmarks/laboratory/papers/__init__.py": {"hadar"},
     "benchmarks/proving.py": {"comm_contention", "ddl_cluster"},
-    "benchmarks/snapshots/judge.py": {"gang_placement"},  # a decision is a solution of it
-    "benchmarks/snapshots/draft.py": {"gang_placement"},
-    "benchmarks/snapshots/listings.py": {"gang_placement"},
-    "benchmarks/snapshots/slurm.py": {"gang_placement"},
-    "benchmarks/snapshots/reading.py": {"gang_placement"},
     "interface/cli/main.py": {"gpu_sharing", "hadar", "rar_ddls"},  # examples under the helps
     "interface/figures.py": {"gpu_sharing"},
     "solvers/certificates/checker.py": set(PROBLEMS),
@@ -264,6 +259,10 @@ NAMED_OUTSIDE = {
     "solvers/certificates/rules/rings.py": {"g_vne"},
 }
 """Files that still name problems which are not theirs; to be struck off one by one."""
+OF_SNAPSHOTS = """asking cures draft judge judgement kubernetes/cluster kubernetes/parts listings lost page reading
+reasons seating slurm/jobs slurm/queue table"""
+"""A snapshot is an instance of one problem, a decision a solution of it."""
+NAMED_OUTSIDE |= {f"benchmarks/snapshots/{name}.py": {"gang_placement"} for name in OF_SNAPSHOTS.split()}
 REGISTRY = "catalogue/registry.py"
 """The one file that lists the problems of the family."""
 _NAMES = re.compile(rf"(?<![a-zA-Z0-9])({'|'.join(p.replace('_', '[-_]') for p in PROBLEMS)})(?![a-zA-Z0-9])")

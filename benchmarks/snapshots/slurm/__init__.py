@@ -1,0 +1,1 @@
+"""Listings of Slurm read: its queue and its nodes."""
