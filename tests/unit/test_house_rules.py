@@ -173,7 +173,7 @@ SHORT_NAMES = {"found", "one", "most", "left", "own", "known", "there", "told", 
 """Names that say nothing of the field: fine for a few lines, not for longer."""
 LONGEST_SHORT_NAME = 5
 """Lines from where such a name is given to where it is read last."""
-SHORT_NAMES_LEFT = 507
+SHORT_NAMES_LEFT = 490
 """Variables and parameters of this kind that live longer; whoever renames some lowers the number."""
 
 
