@@ -163,7 +163,7 @@ def _checked(instance: Mapping[str, Json], form: str, claim: Fraction, leaf: Jso
 
 
 @njit_cached
-def drained(arrival: Ints, area: Ints, pool: Ints, sizes: Ints) -> float:
+def drained(arrival: Ints, area: Floats, pool: Ints, sizes: Ints) -> float:
     """The least integral of t x busy(t): pools work on all that has arrived, on what only they may do first.
 
     Parameters
@@ -217,14 +217,14 @@ def drain_limit(reading: Reading, name: str) -> Limit:
     work = reading.arrays[0]
     kinds = list(reading.pools)
     pool = np.array([kinds.index(next(iter(t))) if len(t) == 1 else -1 for t in reading.types], dtype=np.int64)
-    area = reading.gpus * work.length
+    area = reading.gpus * work.length.astype(np.float64)
     by = np.argsort(work.arrival, kind="stable")
     sizes = np.array(list(reading.pools.values()), dtype=np.int64)
     zero = int(work.arrival.min())
     arrival = work.arrival - zero
-    done = drained(arrival[by], area[by], pool[by], sizes)
+    done = drained(arrival[by], np.asarray(area[by], dtype=np.float64), pool[by], sizes)
     weight = float(area.sum())
-    rest = float((area.astype(np.float64) * (work.length / 2 - arrival)).sum())
+    rest = float((area * (work.length / 2 - arrival)).sum())
     value = max((done * (1 - _SAFETY) + rest) / weight, float((area * work.length).sum()) / weight) * (1 - _SAFETY)
     instance = rigid_instance(reading, name, "area")
     certificate = None

@@ -19,7 +19,9 @@ from schedgap.benchmarks.audit.record import slot_of
 from schedgap.benchmarks.audit.result import Audit, Side
 from schedgap.benchmarks.audit.sides import Sides
 from schedgap.benchmarks.importers.formats import TRACES
+from schedgap.benchmarks.importers.others import is_lsf, is_pbs, is_swf
 from schedgap.benchmarks.importers.rows import NOT_ENDED, Format, opened
+from schedgap.benchmarks.importers.sacct import is_sacct, no_names
 from schedgap.benchmarks.importers.traces import (
     ASSUMED,
     Trace,
@@ -34,6 +36,7 @@ from schedgap.benchmarks.sweep.progress import Progress, Sink
 from schedgap.catalogue.registry import find_problem
 from schedgap.formulations.common.errors import InputError, near
 from schedgap.formulations.common.files import check_folder, write_text
+from schedgap.formulations.common.instance import MOST_GPUS
 from schedgap.formulations.common.numbers import MINIMISE
 
 PENDING = "never started (PENDING"
@@ -45,36 +48,58 @@ MOST_SHARED = 2000
 """Jobs of an audit with sharing: each slowdown is a table of all pairs."""
 
 
-def detect(path: str | Path) -> Format:
-    """The format of a log by how it begins: the columns of its first line, or the keys of its JSON.
+def detect(path: str | Path, named: bool = False) -> Format:
+    """The format of a log by how it begins: the columns of its first line, the keys of its JSON, or its records.
 
-    Raises InputError: it is of none, or could be of several.
+    Raises InputError: it is of none, or could be of several; or of a scheduler whose logs are not read.
+
+    Parameters
+    ----------
+    named : the names of its columns are given
     """
-    with opened(path) as file:
+    with opened(path, lenient=True) as file:
         head = file.read(1 << 16)
+    form = {form.id: form for form in TRACES}
     if head.lstrip()[:1] in ("{", "["):
-        wanted = "kubernetes" if '"items"' in head else "slurm" if '"jobs"' in head else "philly"
-        return next(form for form in TRACES if form.id == wanted)
-    first = head.splitlines()[0] if head.strip() else ""
-    found = []
+        for key, scheduler in (('"t_submit"', "Flux's listing"), ('"nb_res"', "Batsim's workload")):
+            if key in head:
+                raise InputError(f"{path}: {scheduler} is not read (formats: {', '.join(form)})")
+        keys = (('"items"', "kubernetes"), ('"ClusterId"', "condor"), ('"jobs"', "slurm"))
+        return form[next((name for key, name in keys if key in head), "philly")]
+    first = next((line for line in head.splitlines() if line.strip()), "")
+    if {"workload_name", "submission_time"} <= {cell.strip() for cell in first.split(",")}:
+        raise InputError(f"{path}: Batsim's jobs are not read (formats: {', '.join(form)})")
+    by_record = (("pbs", is_pbs(first)), ("lsf", is_lsf(first)), ("swf", is_swf(first)))
+    for name, fits in (*by_record, ("slurm", named or is_sacct(first) or no_names(first))):
+        if fits:
+            return form[name]
+    return _by_columns(path, first)
+
+
+def _by_columns(path: str | Path, first: str) -> Format:
+    """The format of a table whose columns these are."""
+    fitting: list[tuple[int, Format]] = []
     for form in TRACES:
         columns = {column for _, *names in form.fields.values() for column in names}
-        if not form.names and not form.objects and columns <= {cell.strip() for cell in first.split(form.separator)}:
-            found.append((len(columns), form))
-    if not found:
+        separator = form.separator or max(",;\t|", key=first.count)
+        plain = not form.names and not form.objects and form.rows is None
+        if plain and columns <= {cell.strip() for cell in first.split(separator)}:
+            fitting.append((len(columns), form))
+    if not fitting:
         ids = ", ".join(form.id for form in TRACES)
         raise InputError(f"{path}: line 1: of no known format; name it with --format ({ids}, or csv and its columns)")
-    most = max(count for count, _ in found)
-    fitting = [form.id for count, form in found if count == most]
-    if len(fitting) > 1:  # the same columns in other units
-        raise InputError(f"{path}: line 1: could be of {' or '.join(fitting)}; name it with --format")
-    return next(form for form in TRACES if form.id == fitting[0])
+    most = max(count for count, _ in fitting)
+    best = [form for count, form in fitting if count == most]
+    if len(best) > 1:  # the same columns in other units
+        ids = " or ".join(form.id for form in best)
+        raise InputError(f"{path}: line 1: could be of {ids}; name it with --format")
+    return best[0]
 
 
-def format_of(name: str | None, path: str | Path, columns: Mapping[str, object]) -> Format:
+def format_of(name: str | None, path: str | Path, columns: Mapping[str, object], names: Sequence[str] = ()) -> Format:
     """The format of this name, that of the file where there is none; ``csv`` with the columns that are named."""
     if name is None and not columns:
-        return detect(path)
+        return detect(path, bool(names))
     if name in (None, "csv"):
         named = {key: str(value) for key, value in columns.items()}
         form = user_table(named, named.pop("unit", "s"), "--set")
@@ -96,6 +121,7 @@ def audit(
     *,
     form: str | None = None,
     columns: Mapping[str, object] | None = None,
+    names: Sequence[str] = (),
     problem: str | None = None,
     scheduler: str | None = None,
     methods: Sequence[str] | None = None,
@@ -118,6 +144,7 @@ def audit(
     servers : a table or listing of its servers; where not given, as many GPUs as were busy at once
     form : the format; told by how the log begins where not given
     columns : of a table without a format: ``{"gpus": "num_gpu", "start": ..., "end": ...}``
+    names : of the columns, for output of sacct without a line of names
     problem : whose schedules are made; where not given, that of the record: jobs with GPUs of their own
     scheduler : one of your own, ``file.py:function``; it runs in a process of its own, as in ``evaluate``
     methods : only these schedulers; all of the problem where not given
@@ -155,7 +182,7 @@ def audit(
     bar = Progress(0, progress, "audit")
     with bar.at_work(f"reading {Path(log).name}"):
         files = [log] if servers is None else [log, servers]
-        trace = read_trace(format_of(form, log, columns or {}), files, time_scale=time_scale)
+        trace = read_trace(format_of(form, log, columns or {}, names), files, time_scale=time_scale, columns=names)
     left_out, notes = dict(trace.notes.left_out), list[str]()
     jobs, recorded = _recorded(trace.jobs, left_out)
     jobs = _chosen(jobs, tenant, window, left_out, notes)
@@ -168,6 +195,8 @@ def audit(
     if too_large and not recorded:
         left_out[f"needs more than the {capacity} GPUs there are"] = len(too_large)
         jobs = [job for job in jobs if job.gpus <= capacity]
+    if capacity > MOST_GPUS:
+        raise InputError(f"{log}: {capacity:,} GPUs at once, at most {MOST_GPUS:,}")
     if not jobs:
         raise InputError(f"{log}: no jobs are left to audit" + "".join(f"; {why}: {n}" for why, n in left_out.items()))
     if len(jobs) > MOST_SHARED and max(sharing, default=1) > 1:

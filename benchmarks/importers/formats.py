@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from schedgap.benchmarks.importers.kubernetes import KUBERNETES
+from schedgap.benchmarks.importers.others import OTHERS
 from schedgap.benchmarks.importers.rows import (
     MISSING,
     Format,
@@ -251,7 +252,7 @@ CHRONUS = Format(
     },
     {"tenant": (name, "user")},
 )
-TRACES = (GAVEL, PHILLY, HELIOS, PAI, OPENB, POLLUX, SIA, TIRESIAS, CHRONUS, SLURM, KUBERNETES)
+TRACES = (GAVEL, PHILLY, HELIOS, PAI, OPENB, POLLUX, SIA, TIRESIAS, CHRONUS, SLURM, KUBERNETES, *OTHERS)
 """Formats of job traces, in the order of ``schedgap list``."""
 
 

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import codecs
 import csv
+import gzip
 import itertools
 import json
 import math
 import os
 import re
+import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -112,6 +114,10 @@ def duration(cell: str) -> float:
 def moment(cell: str) -> float:
     """Seconds, not negative, or a date and time (seconds since 1970; UTC where no zone is named)."""
     text = given(cell)
+    if dotted := re.fullmatch(r"(\d\d?)\.(\d\d?)\.(\d{4}) (\d\d?:\d\d(?::\d\d)?)", text):
+        day, month, year, clock = dotted.groups()
+        text = f"{year}-{month:0>2}-{day:0>2} {clock:0>5}"
+    text = re.sub(r"^(\d{4})/(\d\d)/(\d\d)(?=[ T])", r"\1-\2-\3", text)
     if re.match(r"\d{4}-\d\d-\d\d", text):
         try:
             found = datetime.fromisoformat(text)
@@ -182,7 +188,7 @@ def host_names(cell: str) -> list[str]:
     Raises ValueError: not such a list, or more than 100,000 hosts.
     """
     hosts: list[str] = []
-    for part in re.findall(r"(?:[^,\[\]]|\[[^\]]*\])+", given(cell)):
+    for part in re.findall(r"(?:[^,\[\]]|\[[^\[\]]*\])+", given(cell)):
         made = [""]
         for plain, ranges in re.findall(r"([^\[]+)|\[([^\]]*)\]", part):
             ends = [plain] if plain else _numbers(ranges)
@@ -198,7 +204,8 @@ def _numbers(ranges: str) -> list[str]:
     found: list[str] = []
     for part in ranges.split(","):
         first, dash, last = part.partition("-")
-        if not first.isdigit() or (dash and not last.isdigit()) or int(last or first) - int(first) > 100_000:
+        plain = all(re.fullmatch(r"[0-9]{1,12}", end) for end in ([first, last] if dash else [first]))
+        if not plain or int(last or first) - int(first) > 100_000:
             raise ValueError("must be a list of hosts such as n[1-4],m7")
         found += [f"{k:0{len(first)}d}" for k in range(int(first), int(last or first) + 1)]
     return found
@@ -235,6 +242,10 @@ class Format:
     items: str = ""  # the key of that list where an object holds it
     attempts: bool = False  # a second row with the same id is a further attempt of the job, and a job of its own
     json: Format | None = None  # the form of a file of this format that holds JSON
+    lines: bool = False  # `objects` reads every line of the file instead
+    # ``f(path, file, names)``, line, names and cells of every row, for a table that needs more than a delimiter
+    rows: Callable[..., Iterator[tuple[int, Sequence[str], Sequence[str]]]] | None = None
+    lenient: bool = False  # a byte that is not UTF-8 does not cost the log
 
     @property
     def _every(self) -> dict[str, tuple[Any, ...]]:
@@ -282,7 +293,9 @@ class Notes:
         return told + [text if count == 1 else f"{text} ({count} jobs)" for text, count in self._counts.items()]
 
 
-def read_rows(form: Format, path: str | Path, notes: Notes, keep: str | None = None) -> Iterator[dict[str, Json]]:
+def read_rows(
+    form: Format, path: str | Path, notes: Notes, keep: str | None = None, columns: Sequence[str] = ()
+) -> Iterator[dict[str, Json]]:
     """The rows of a table that fit its format, one at a time, each a dict of its fields and ``line``.
 
     A row that does not fit is left out and told to `notes` with its line; so is a second row with the same id. A last
@@ -295,12 +308,13 @@ def read_rows(form: Format, path: str | Path, notes: Notes, keep: str | None = N
     path : the file, UTF-8
     notes : receives what was left out
     keep : ``column=value``: only rows with this value
+    columns : names of the columns, where the file has no line of names and its format can do without
     """
-    seen: dict[str, int] = {}
+    seen: dict[str, list[int]] = {}
     total = unreadable = 0
     worst = ""
-    with opened(path) as file:
-        for line, names, cells in _lines(form, path, file):
+    with opened(path, lenient=form.lenient) as file:
+        for line, names, cells in _lines(form, path, file, columns):
             positions = {name: index for index, name in enumerate(names)}
             if total == 0:
                 _require(form, positions, path, keep)
@@ -317,11 +331,13 @@ def read_rows(form: Format, path: str | Path, notes: Notes, keep: str | None = N
                 if row.get("gpus") == 0:
                     raise LeftOut("no GPU")
                 name = row.get("id")
-                if name is not None and seen.setdefault(name, line) != line:
+                if name is not None and name in seen:
                     if not form.attempts:
-                        raise Unfit("its id is used twice", f"{name!r} is already that of line {seen[name]}")
-                    row["id"] = f"{name}~{line}"
-                    notes.row("are further attempts of a job: each is a job of its own", line)
+                        raise Unfit("its id is used twice", f"{name!r} is already that of line {seen[name][0]}")
+                    row["id"] = f"{name}~{len(seen[name]) + 1}"
+                    notes.row("are further attempts of a job, each a job of its own: 41~2 is the second of 41", line)
+                if name is not None:
+                    seen.setdefault(name, []).append(line)
             except (Unfit, LeftOut) as error:
                 what, *detail = map(str, error.args)
                 text = f"{path}: line {line}: {', '.join((what, *detail))}"
@@ -337,10 +353,11 @@ def read_rows(form: Format, path: str | Path, notes: Notes, keep: str | None = N
     notes.read += total
     if 2 * unreadable > total:
         raise InputError(f"{worst} ({unreadable} of {total} rows cannot be read or repeat an id)")
-    if total and form.objects is None:
+    if total and (form.objects is None or form.lines):
         with Path(path).open("rb") as raw:
+            packed = raw.read(2) == b"\x1f\x8b"
             raw.seek(-1, os.SEEK_END)
-            if raw.read(1) not in b"\r\n":
+            if not packed and raw.read(1) not in b"\r\n":
                 notes.row("may be cut: the file does not end with the end of a line", line)
 
 
@@ -353,17 +370,27 @@ def _cells(objects: Callable[[Any], Sequence[Any]], element: Any) -> Sequence[An
         raise Unfit("cannot be read", str(error)) from None
 
 
-def _lines(form: Format, path: str | Path, file: IO[str]) -> Iterator[tuple[int, Sequence[str], Any]]:
+def _lines(
+    form: Format, path: str | Path, file: IO[str], given_names: Sequence[str] = ()
+) -> Iterator[tuple[int, Sequence[str], Any]]:
     """Line number, column names, cells."""
-    if form.objects is not None:
-        known = tuple(dict.fromkeys(column for _, *columns in form._every.values() for column in columns))
-        yield from ((line, known, element) for line, element in _elements(path, file, form.items))
+    if given_names and form.rows is None:
+        raise InputError(f"{path}: a log of {form.id} names its columns itself: no names can be given")
+    if form.rows is not None:
+        yield from form.rows(path, file, given_names)
         return
-    first = next(_short_lines(path, file), "")
+    if form.objects is not None:
+        columns = tuple(dict.fromkeys(column for _, *parts in form._every.values() for column in parts))
+        numbered = enumerate(short_lines(path, file), 1)
+        texts = ((n, text) for n, text in numbered if text.strip() and not text.startswith(";"))
+        elements = texts if form.lines else _elements(path, file, form.items)
+        yield from ((line, columns, element) for line, element in elements)
+        return
+    first = next(short_lines(path, file), "")
     separator = form.separator or max(",;\t|", key=first.count)
     file.seek(0)
     quoting: Literal[0, 3] = csv.QUOTE_NONE if separator in "\t|" else csv.QUOTE_MINIMAL
-    rows = csv.reader(_short_lines(path, file), delimiter=separator, quoting=quoting, strict=True)
+    rows = csv.reader(short_lines(path, file), delimiter=separator, quoting=quoting, strict=True)
     layouts = {len(names): names for names in form.names}
     names: tuple[str, ...] = ()
     before = 0
@@ -396,7 +423,7 @@ def _lines(form: Format, path: str | Path, file: IO[str]) -> Iterator[tuple[int,
         yield line, names, cells
 
 
-def _short_lines(path: str | Path, file: IO[str]) -> Iterator[str]:
+def short_lines(path: str | Path, file: IO[str]) -> Iterator[str]:
     """The lines of a table; one that never ends is refused, of which no more is read."""
     number = 0
     while line := file.readline(_LONGEST_LINE + 1):
@@ -408,7 +435,9 @@ def _short_lines(path: str | Path, file: IO[str]) -> Iterator[str]:
 
 def _require(form: Format, positions: Mapping[str, int], path: str | Path, keep: str | None) -> None:
     """All the columns that are read are there."""
-    needed = form._every if form.id == "csv" else form.fields  # of a user's table all that was named
+    needed = (
+        form._every if form.id == "csv" else {} if form.rows else form.fields
+    )  # of a user's table all that it named
     wanted = [column for _, *columns in needed.values() for column in columns]
     if keep is not None:
         if "=" not in keep:
@@ -460,24 +489,31 @@ def _refused(form: Format, column: str, cell: Any) -> bool:
 
 
 @contextmanager
-def opened(path: str | Path) -> Iterator[IO[str]]:
-    """A text file to read.
+def opened(path: str | Path, *, lenient: bool = False) -> Iterator[IO[str]]:
+    """A text file to read, compressed by gzip or not; `lenient`: bytes that are not UTF-8 are read as U+FFFD.
 
-    Raises InputError: it cannot be opened, or is not UTF-8.
+    Raises InputError: it cannot be opened, is not UTF-8, or is cut.
     """
     try:
         check_ends(path)
-        with Path(path).open(encoding="utf-8-sig", newline="") as file:
+        with Path(path).open("rb") as raw:
+            packed = raw.read(2) == b"\x1f\x8b"
+        how: dict[str, Any] = {"encoding": "utf-8-sig", "newline": "", "errors": "replace" if lenient else "strict"}
+        with gzip.open(path, "rt", **how) if packed else Path(path).open(**how) as file:
             yield file
     except UnicodeDecodeError:
         raise InputError(f"{path}: line {_undecodable(path)}: not UTF-8 text") from None
+    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+        raise InputError(f"{path}: not the whole of a file of gzip: {error}") from None
     except OSError as error:
         raise InputError(f"{path}: {error.strerror or error}") from None
 
 
 def _undecodable(path: str | Path) -> int:
     decoder, line = codecs.getincrementaldecoder("utf-8")(), 1
-    with Path(path).open("rb") as file:
+    with Path(path).open("rb") as raw:
+        packed = raw.read(2) == b"\x1f\x8b"
+    with gzip.open(path, "rb") if packed else Path(path).open("rb") as file:
         while piece := file.read(1 << 16):
             try:
                 decoder.decode(piece)
@@ -485,6 +521,10 @@ def _undecodable(path: str | Path) -> int:
                 return line + bytes(error.object[: error.start]).count(b"\n")
             line += piece.count(b"\n")
     return line
+
+
+_BETWEEN, _BEFORE = re.compile(r"[ \t\r\n,]*"), re.compile(r"[ \t\r\n\[]*")
+"""What stands between elements of a list, and before the first."""
 
 
 def _elements(path: str | Path, file: IO[str], key: str = "") -> Iterator[tuple[int, Any]]:
@@ -497,8 +537,8 @@ def _elements(path: str | Path, file: IO[str], key: str = "") -> Iterator[tuple[
     text = ""
     inside = False
     if key:
-        begin = re.compile(rf'"{key}"\s*:\s*\[')
-        while (start := begin.search(text)) is None:
+        opening = re.compile(rf'"{key}"\s*:\s*\[')
+        while (start := opening.search(text)) is None:
             piece = file.read(1 << 16)
             text += piece
             if not piece or len(text) > _LONGEST_ELEMENT:
@@ -508,20 +548,22 @@ def _elements(path: str | Path, file: IO[str], key: str = "") -> Iterator[tuple[
     while True:
         piece = file.read(1 << 16)
         text += piece
+        at = 0
         while True:
-            bare = text.lstrip(" \t\r\n," if inside else " \t\r\n[")
+            begin = (_BETWEEN if inside else _BEFORE).match(text, at).end()  # type: ignore[union-attr]
             inside = True
-            line += text[: len(text) - len(bare)].count("\n")
-            text = bare
-            if text.startswith("]"):
+            line += text.count("\n", at, begin)
+            at = begin
+            if text.startswith("]", at):
                 return
             try:
-                element, end = decoder.raw_decode(text)
+                element, end = decoder.raw_decode(text, at)
             except (ValueError, RecursionError):
                 break
             yield line, element
-            line += text[:end].count("\n")
-            text = text[end:]
+            line += text.count("\n", at, end)
+            at = end
+        text = text[at:]
         if not piece or len(text) > _LONGEST_ELEMENT:
             raise InputError(f"{path}: line {line}: not JSON, or the list does not end")
 

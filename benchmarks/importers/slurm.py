@@ -21,10 +21,13 @@ from schedgap.benchmarks.importers.rows import (
     name,
     opened,
 )
+from schedgap.benchmarks.importers.sacct import sacct_rows
 from schedgap.formulations.common.errors import InputError
 from schedgap.formulations.common.instance import Json
 
 _TRES = re.compile(r"gres/gpu(?::([^=,]+))?=([^,]*)")
+_LONGEST_TRES = 2_000
+"""Characters of a list of resources."""
 _KIND = r"(?::(?!no_consume\b)([^:,]*[^:,\d][^:,]*|\d+(?=:)))?"
 """A type may be digits alone (``gpu:3090:8``); what is alone and digits is the number (``gpu:8``)."""
 _GRES = re.compile(rf"(?:^|,)gpu{_KIND}(?::no_consume)?(?::(\d+))?(?=,|$)")
@@ -37,6 +40,8 @@ def gpus_of(tres: str) -> tuple[int, str | None]:
 
     Raises ValueError: a quantity is no number.
     """
+    if len(tres) > _LONGEST_TRES:
+        raise ValueError(f"must have at most {_LONGEST_TRES:,} characters")
     amounts = {kind: _amount(amount, tres) for kind, amount in _TRES.findall(tres)}
     kinds = [kind for kind in amounts if kind]
     return amounts.get("") or sum(amounts.values()), kinds[0] if len(kinds) == 1 else None
@@ -51,7 +56,12 @@ def _amount(text: str, whole: str) -> int:
 def _gpus(allocated: str, state: str, start: str) -> int:
     if _never(start) or (not allocated.strip() and state.startswith(("CANCELLED", "PENDING"))):
         raise LeftOut(f"never started ({state.split()[0] if state.strip() else 'no state'})")
-    return gpus_of(allocated)[0]
+    amount = gpus_of(allocated)[0]
+    if not amount and "gres/several_nodes" in allocated:
+        raise LeftOut("has AllocGRES on several nodes, which does not say whether of each or of all")
+    if not amount and (part := re.search(r"gres/(?:mps|shard)", allocated)):
+        raise LeftOut(f"has parts of GPUs ({part[0]}), which are not read")
+    return amount
 
 
 def _never(start: str) -> bool:
@@ -85,10 +95,10 @@ def memory_of(tres: str) -> int:
     return math.ceil(Fraction(found[1]) * unit)
 
 
-def _job(cell: str) -> str:
+def _job(cell: str, cluster: str = "") -> str:
     if "." in cell:
         raise LeftOut("is a step of a job, no job (sacct -X leaves them out)")
-    return name(cell)
+    return name(cluster, cell) if cluster.strip() else name(cell)
 
 
 def _nodes(cell: str) -> tuple[tuple[str, None], ...]:
@@ -106,9 +116,10 @@ def _state(cell: str) -> str:
 
 
 def _limit(cell: str) -> float:
-    if cell.strip() in ("UNLIMITED", "Partition_Limit"):
-        raise LeftOut("has no limit of its own")
-    return duration(cell)
+    try:
+        return duration(cell)
+    except ValueError:  # UNLIMITED, Partition_Limit, INVALID: nobody needs it
+        raise LeftOut("has no limit of its own") from None
 
 
 _RECORD = {
@@ -124,9 +135,10 @@ _RECORD = {
     "kind": (_kind, "AllocTRES"),
     "processors": (processors_of, "AllocTRES"),
     "memory": (memory_of, "AllocTRES"),
+    "cluster": (name, "Cluster"),
 }
 _FIELDS = {
-    "id": (_job, "JobID"),
+    "id": (_job, "JobID", "Cluster"),
     "gpus": (_gpus, "AllocTRES", "State", "Start"),
     "arrival": (moment, "Submit"),
     "duration": (_seconds, "Start", "End"),
@@ -167,10 +179,14 @@ def _cells(job: Json) -> Sequence[str]:
     array: Mapping[str, Json] = job["array"] if isinstance(job.get("array"), Mapping) else {}
     task = plain_cell(array.get("task_id")) if array.get("job_id") else ""
     identity = f"{array['job_id']}_{task}" if task else plain_cell(job.get("job_id"))
+    parts = job["het"] if isinstance(job.get("het"), Mapping) else {}
+    if parts.get("job_id") and (offset := plain_cell(parts.get("job_offset"))):
+        identity = f"{plain_cell(parts['job_id'])}+{offset}"
     limit = plain_cell(times.get("limit"))
     start = plain_cell(times.get("start"))
     return (
         identity,
+        plain_cell(job.get("cluster")),
         _tres(tres.get("allocated")),
         plain_cell(_part(job, "state").get("current")),
         start,
@@ -191,8 +207,9 @@ SLURM = Format(
     _TITLE,
     _FIELDS,
     _RECORD,
-    separator="|",
+    rows=sacct_rows,
     attempts=True,
+    lenient=True,
     json=Format("slurm", _TITLE, _FIELDS, _RECORD, objects=_cells, items="jobs", attempts=True),
 )
 
@@ -202,7 +219,7 @@ def gres(text: str) -> tuple[int, str | None]:
 
     Raises ValueError: an entry of GPUs has no number where one should be.
     """
-    plain = "" if text == "(null)" else re.sub(r"\([^)]*\)", "", text)
+    plain = "" if text == "(null)" else re.sub(r"\([^()]*\)", "", text)
     found = [(int(amount or 1), kind or None) for kind, amount in _GRES.findall(plain)]
     if len(found) < sum(entry.split(":")[0] == "gpu" for entry in plain.split(",")):
         raise ValueError(f"{text[:60]!r} does not say how many GPUs")
@@ -212,7 +229,7 @@ def gres(text: str) -> tuple[int, str | None]:
 
 def gpu_types(text: str) -> set[str]:
     """Those that ``gpu:a100:4,gpu:v100:2`` or ``gres/gpu:v100=2`` names."""
-    return {kind for form in (_GRES, _TRES) for kind, _ in form.findall(re.sub(r"\([^)]*\)", "", text)) if kind}
+    return {kind for form in (_GRES, _TRES) for kind, _ in form.findall(re.sub(r"\([^()]*\)", "", text)) if kind}
 
 
 Devices = tuple[int, str | None]
@@ -232,8 +249,11 @@ def _told_nodes(path: str | Path, text: str) -> Iterator[tuple[str, str, dict[st
     nodes = list(NODE.finditer(text := text.replace("\r\n", "\n")))
     if not nodes or text[: nodes[0].start()].strip():
         raise InputError(f"{path}: line 1: begins with no NodeName=, as scontrol show nodes writes it")
+    line, before = 1, 0
     for found in nodes:
-        place = f"{path}: line {text.count(chr(10), 0, found.start()) + 1}"
+        line += text.count("\n", before, found.start())
+        before = found.start()
+        place = f"{path}: line {line}"
         plain = re.sub(r"(?<!\S)(?:Reason|Comment|Extra)=.*", "", found[2])  # what a person wrote
         said = dict(reversed(re.findall(r"(?<!\S)(\w+)=(\S+)", plain)))  # the first of each
         if "Gres" not in said:

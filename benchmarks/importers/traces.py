@@ -20,13 +20,15 @@ from schedgap.benchmarks.importers.slurm import Listed, slurm_nodes
 from schedgap.benchmarks.instances.gpu_sharing.paper import LARGE_HOURS, PER_SERVER, SMALL_HOURS
 from schedgap.catalogue.workload import Importer
 from schedgap.formulations.common.errors import InputError, near
-from schedgap.formulations.common.instance import Instance
+from schedgap.formulations.common.instance import MOST_GPUS, Instance
 from schedgap.formulations.common.options import passes_on_to
 
 # Tables and listings of servers, told by how they begin.
 
 _LINGJUN_GPUS = 8
 _MOST_SERVERS = 100_000
+_MOST_HOSTS = 2_000_000
+"""Of all jobs of a log together."""
 
 
 @dataclass(frozen=True)
@@ -126,6 +128,7 @@ class TraceJob:
     # processors, memory: that it held on all its nodes together; memory in bytes
     processors: int | None = None
     memory: int | None = None
+    cluster: str | None = None  # of several in one log
 
     def moved(self, zero: float, scale: float) -> TraceJob:
         """With times from `zero` on, and all times and steps `scale` times as long."""
@@ -329,6 +332,7 @@ def read_trace(
     per_server: int = PER_SERVER,
     seed: int = 0,  # of durations, where the file has neither these nor steps
     time_scale: float = 1.0,  # factor on all times and steps
+    columns: Sequence[str] = (),  # names of the columns, where the trace has no line of names
 ) -> Trace:
     """The jobs of a trace and the servers they run on, in memory for the jobs that are kept.
 
@@ -338,18 +342,19 @@ def read_trace(
         raise InputError(f"import {form.id}: takes one trace and perhaps one table of servers, got {len(files)} files")
     path = files[0]
     if form.json is not None:
-        with opened(path) as file:
+        with opened(path, lenient=form.lenient) as file:
             form = form.json if file.read(64).lstrip()[:1] in ("[", "{") else form
     notes = Notes(form.strict)
-    read = 0
+    read, hosts = 0, [0]
 
     def each() -> Iterable[TraceJob]:
         nonlocal read
-        for row in read_rows(form, path, notes, keep):
+        for row in read_rows(form, path, notes, keep, columns):
             read += 1
             row.pop("argument", None), row.pop("data", None)
             if row.get("start") is None or row.get("end") is None:
                 row.pop("start", None), row.pop("end", None)
+            _check_sizes(path, row, hosts)
             if row.get("share", 1.0) < 1.0:
                 notes.row("ask for a part of a GPU: whole ones taken", row["line"])
             yield TraceJob(**{"id": f"j{row['line'] - 1}", **row})
@@ -362,7 +367,8 @@ def read_trace(
     jobs = list(each()) if limit is None else heapq.nsmallest(limit, each(), key=order[first])
     jobs.sort(key=lambda job: job.line)
     if not jobs:
-        raise InputError(f"{path}: no jobs" + "".join(f"; {text}" for text in notes.texts[:2]))
+        raise InputError(f"{path}: no jobs{_untracked(form, notes)}" + "".join(f"; {text}" for text in notes.texts[:2]))
+    jobs = of_clusters(joined_parts(jobs, notes), notes)
     notes.add(*form.notes)
     zero = 0.0 if form.relative else min(job.arrival for job in jobs)
     if zero > 0:
@@ -381,13 +387,93 @@ def read_trace(
     stem = f"{form.id}-{Path(path).stem}"[:180]
     name = stem if limit is None or len(jobs) == read else f"{stem}-{len(jobs)}"
     if len(files) == 2:
-        return Trace(name, str(path), jobs, read_servers(files[1], notes), notes, listed=True)
+        listed = read_servers(files[1], notes)
+        if sum(server.gpus for server in listed) > MOST_GPUS:
+            raise InputError(f"{files[1]}: more than {MOST_GPUS:,} GPUs")
+        return Trace(name, str(path), jobs, listed, notes, listed=True)
     if form is KUBERNETES and (nodes := servers_with_gpus(kubernetes_nodes(path), path, notes)):
         return Trace(name, str(path), jobs, nodes, notes, listed=True)
     number = enough_servers(jobs, per_server) if servers is None else servers
+    if number * per_server > MOST_GPUS:
+        raise InputError(f"{path}: {number:,} servers of {per_server} GPUs, at most {MOST_GPUS:,} GPUs in all")
     if servers is None:
         notes.add(f"{ASSUMED}: {number} servers of {per_server} GPUs assumed")
     return Trace(name, str(path), jobs, [TraceServer(f"s{i}", per_server) for i in range(number)], notes)
+
+
+def _check_sizes(path: str | Path, row: Mapping[str, Any], hosts: list[int]) -> None:
+    """Refuse a job of more GPUs than any cluster, and a log whose jobs name more hosts than memory holds.
+
+    Raises InputError: names the line and the value.
+    """
+    if row.get("gpus", 0) > MOST_GPUS:
+        raise InputError(f"{path}: line {row['line']}: a job of {row['gpus']:,} GPUs, at most {MOST_GPUS:,}")
+    hosts[0] += len(row.get("nodes", ()))
+    if hosts[0] > _MOST_HOSTS:
+        raise InputError(f"{path}: line {row['line']}: more than {_MOST_HOSTS:,} hosts in all jobs together")
+
+
+def _untracked(form: Format, notes: Notes) -> str:
+    """Why a log of Slurm may have no GPU in any row."""
+    if form.id != "slurm" or set(notes.left_out) != {"no GPU"}:
+        return ""
+    return (
+        ": no row has gres/gpu, so AccountingStorageTRES does not list it "
+        "(scontrol show config | grep AccountingStorageTRES)"
+    )
+
+
+def joined_parts(jobs: list[TraceJob], notes: Notes) -> list[TraceJob]:
+    """Parts of a heterogeneous job (``100+0``, ``100+1``) as one job, where they started and ended together."""
+    groups: dict[str, list[TraceJob]] = {}
+    for job in jobs:
+        base, plus, part = job.id.rpartition("+")
+        if plus and part.isdecimal():
+            groups.setdefault(base, []).append(job)
+    joined: dict[str, TraceJob] = {}
+    for base, parts in groups.items():
+        first = parts[0]
+        if len(parts) > 1 and len({(job.arrival, job.start, job.end) for job in parts}) == 1:
+            kinds = {job.asked for job in parts}
+            joined[first.id] = replace(
+                first,
+                id=base,
+                gpus=sum(job.gpus for job in parts),
+                nodes=_merged(parts),
+                asked=first.asked if len(kinds) == 1 else None,
+                processors=_sum([job.processors for job in parts]),
+                memory=_sum([job.memory for job in parts]),
+            )
+            notes.add("parts of a heterogeneous job are one job")
+    gone = {job.id for base, parts in groups.items() if parts[0].id in joined for job in parts[1:]}
+    return [joined.get(job.id, job) for job in jobs if job.id not in gone]
+
+
+def _sum(amounts: Sequence[int | None]) -> int | None:
+    return None if None in amounts else sum(amount or 0 for amount in amounts)
+
+
+def _merged(parts: Sequence[TraceJob]) -> tuple[tuple[str, int | None], ...]:
+    """Nodes of all parts; of one on one node all its GPUs are there, of others nobody says."""
+    amounts: dict[str, int | None] = {}
+    for job in parts:
+        for node, amount in job.nodes:
+            told = job.gpus if len(job.nodes) == 1 else amount
+            before = amounts.get(node, 0)
+            amounts[node] = None if told is None or before is None else before + told
+    return tuple(amounts.items()) if all(job.nodes for job in parts) else ()
+
+
+def of_clusters(jobs: list[TraceJob], notes: Notes) -> list[TraceJob]:
+    """Jobs whose ids and nodes name their cluster where the log has several, and do not where it has one."""
+    clusters = {job.cluster for job in jobs}
+    if clusters == {None}:
+        return jobs
+    if len(clusters) == 1:
+        return [replace(job, id=job.id.removeprefix(f"{job.cluster}/")) for job in jobs]
+    names = ", ".join(sorted(map(str, clusters))[:5])
+    notes.add(f"jobs of {len(clusters)} clusters ({names}) count together: keep one log for each")
+    return [replace(job, nodes=tuple((f"{job.cluster}/{node}", n) for node, n in job.nodes)) for job in jobs]
 
 
 def _moment(seconds: float) -> str:

@@ -86,6 +86,9 @@ def add_audit(parser: argparse.ArgumentParser) -> None:
         "--sharing", type=factors, default=(), metavar="X,X", help="what if two shared a GPU, each X times slower"
     )
     parser.add_argument("--tenant", metavar="NAME", help="only jobs of this queue, partition or virtual cluster")
+    parser.add_argument(
+        "--columns", type=names, metavar="C,C", help="of sacct without a line of names: JobID,Submit,..."
+    )
     add_settings(parser, "columns of a table: gpus, arrival, start, end, id, nodes, tenant, unit", "column=name")
     add_time_limit(parser, "seconds for each scheduler (default 20)")
     add_memory_limit(parser, "for each scheduler (default 4)", 4.0)
@@ -101,7 +104,11 @@ def run_audit(arguments: argparse.Namespace) -> int:
 
     columns, servers = arguments.settings, arguments.servers
     found = call(
-        audit, arguments, arguments.log, arguments.nodes, form=arguments.format, columns=columns, cluster=servers
+        *(audit, arguments, arguments.log, arguments.nodes),
+        form=arguments.format,
+        columns=columns,
+        names=arguments.columns or (),
+        cluster=servers,
     )
     print(to_json(found.to_dict()) if arguments.json else found.to_text(arguments.full))
     if arguments.out is not None:

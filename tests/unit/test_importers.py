@@ -324,7 +324,16 @@ def test_real_files_reach_every_problem(tmp_path: Path) -> None:
                 reached[name].add(problem.id)
     networks = {form: {"g-vne", "ddljs"} for form in ("gml", "clos")}
     assert reached == {**{form.id: set(PROBLEMS) for form in TRACES if form.id in SETS}, **networks}
-    assert {form.id for form in TRACES} - set(SETS) == {"helios", "pai", "kubernetes"}
+    assert {form.id for form in TRACES} - set(SETS) == {
+        "helios",
+        "pai",
+        "kubernetes",
+        "pbs",
+        "condor",
+        "lsf",
+        "swf",
+        "slurm-table",
+    }
     here = {str(path.relative_to(REAL)) for path in REAL.rglob("*.*") if path.is_file()}
     used = {file for sets in SETS.values() for files in sets for file in files}
     measured = {file for file in here if file.count("/") == 2 and file.startswith("pollux/")}

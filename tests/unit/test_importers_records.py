@@ -35,7 +35,8 @@ def test_a_real_slurm_log_keeps_what_happened() -> None:
     wide = [job for job in trace.jobs if len(job.nodes) == 2]
     assert len(wide) == 20 and {len({node for node, _ in job.nodes}) for job in wide} == {2}
     sinfo = read_trace(SLURM, [FIELD / "sacct.txt", FIELD / "sinfo.txt"])
-    assert sinfo.servers == trace.servers
+    assert [(s.id, s.gpus, s.kind) for s in sinfo.servers] == [(s.id, s.gpus, s.kind) for s in trace.servers]
+    assert {(s.processors, s.memory, s.partitions) for s in trace.servers} == {(32, 2**20, ("gpu",))}
 
 
 @pytest.mark.parametrize("version", ["22.05", "25.05"])
@@ -81,7 +82,7 @@ def test_an_attempt_after_a_requeue_is_a_job_of_its_own(tmp_path: Path) -> None:
     again = lines[1].replace("2026-11-23T17:57:2", "2026-11-23T17:58:2")
     (tmp_path / "log").write_text("\n".join([*lines, again, lines[1].replace("1|1|", "1.batch|1.batch|", 1)]) + "\n")
     trace = read_trace(SLURM, [tmp_path / "log"])
-    assert [job.id for job in trace.jobs] == ["1", "2", "1~4"]
+    assert [job.id for job in trace.jobs] == ["1", "2", "1~2"]
     assert trace.notes.left_out == {"is a step of a job, no job (sacct -X leaves them out)": 1}
 
 
@@ -177,13 +178,13 @@ BAD: dict[str, tuple[str, str, str | None, str]] = {
         "slurm",
         "JobID    Submit\n1  2\n",
         None,
-        "line 1: there is no column 'JobID' (columns: JobID    Submit)",
+        "line 1: of fixed width, which cuts cells: write it with -P: sacct -a -X -P",
     ),
     "slurm: no GPUs asked of sacct": (
         "slurm",
         "JobID|Submit|Start|End|State\n1|1|1|2|C\n",
         None,
-        "no column 'AllocTRES'",
+        "line 1: no column with GPUs (AllocTRES or ReqTRES or AllocGRES or ReqGRES; columns: JobID, ",
     ),
     "slurm: a column is there twice": (
         "slurm",
@@ -255,7 +256,7 @@ BAD: dict[str, tuple[str, str, str | None, str]] = {
     "slurm: JSON without jobs": ("slurm", '{"nodes": []}', None, "line 1: not JSON with a list of jobs"),
     "slurm: JSON of squeue": ("slurm", '{"jobs": [{"job_id": 1, "job_state": "RUNNING"}]}', None, "no object 'time'"),
     "slurm: JSON of numbers": ("slurm", '{"jobs": [1, 2]}', None, "line 1: cannot be read, is not an object"),
-    "slurm: not UTF-8": ("slurm", "JobID|\udce9", None, "line 1: not UTF-8 text"),
+    "helios: not UTF-8": ("helios", "job_id,\udce9", None, "line 1: not UTF-8 text"),
     "kubernetes: YAML": ("kubernetes", "apiVersion: v1\nitems:\n", None, "not JSON with a list of items"),
     "kubernetes: one pod": (
         "kubernetes",
