@@ -165,7 +165,7 @@ OTHERS = [
     (["generate", "rar-ddls", "--set", "jobs=0"], "option jobs: must be at least 1, got '0'"),
     (["generate", "rar-ddls", "--out", "{tmp}"], "{tmp}: is a directory"),
     (
-        ["import", "lsf", "x", "--problem", "rar-ddls"],
+        ["import", "sge", "x", "--problem", "rar-ddls"],
         "problem rar-ddls: cannot import format 'lsf' (formats: gavel, philly, helios, pai, openb, pollux, sia, "
         "tiresias, chronus, slurm, kubernetes, csv)",
     ),
