@@ -166,8 +166,8 @@ OTHERS = [
     (["generate", "rar-ddls", "--out", "{tmp}"], "{tmp}: is a directory"),
     (
         ["import", "sge", "x", "--problem", "rar-ddls"],
-        "problem rar-ddls: cannot import format 'lsf' (formats: gavel, philly, helios, pai, openb, pollux, sia, "
-        "tiresias, chronus, slurm, kubernetes, csv)",
+        "problem rar-ddls: cannot import format 'sge' (formats: gavel, philly, helios, pai, openb, pollux, sia, "
+        "tiresias, chronus, slurm, kubernetes, pbs, condor, lsf, swf, slurm-table, csv)",
     ),
     (["import", "gavel", "x"], "the following arguments are required: --problem"),
     (["import", "gavel", "{tmp}/none", "--problem", "rar-ddls"], "{tmp}/none: No such file or directory"),
