@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
@@ -16,6 +17,8 @@ from schedgap.solvers.result import Deadline, Result, SolveOptions, Status
 
 NOTHING: Solution = {"placement": {}}
 """The decision that places no gang."""
+ROUND = 6
+"""Times the making of an instance that a gang has at least, for its few questions."""
 PART = 0.3
 """Part of a gang's time that one question about it may take of what is left."""
 
@@ -32,10 +35,24 @@ class Asking:
     def __init__(self, problem: Problem, whole: Deadline, seed: int) -> None:
         self.problem, self.whole, self.seed = problem, whole, seed
         self.deadline = whole
+        self.cost = 0.0  # seconds that the instance of the last question took to make
 
     def turn_to(self, gangs_left: int) -> None:
-        """The next gang's time begins."""
-        self.deadline = self.whole.capped((self.whole.remaining() or 0.0) / max(1, gangs_left))
+        """The next gang's time begins: its equal part, but enough for a few questions as long as there is any."""
+        share = (self.whole.remaining() or 0.0) / max(1, gangs_left)
+        self.deadline = self.whole.capped(max(share, ROUND * self.cost))
+
+    @property
+    def ready(self) -> bool:
+        """Whether there is time for another question."""
+        return not self.deadline.passed and (self.whole.remaining() or 1.0) > self.cost
+
+    def build(self, instance: GangPlacementInstance, *given: Json, **more: Json) -> GangPlacementInstance:
+        """An instance of :func:`with_gangs`, its time measured."""
+        began = time.monotonic()
+        made = with_gangs(instance, *given, **more)
+        self.cost = time.monotonic() - began
+        return made
 
     def options(self, part: float = PART) -> SolveOptions:
         """With so much of the time of the gang at hand."""
@@ -50,7 +67,7 @@ class Asking:
 
     def placed_alone(self, instance: GangPlacementInstance, gang: Gang) -> tuple[bool | None, Solution]:
         """Whether a gang could be placed if nothing else waited, and how; None where the time is over."""
-        result = self.solved(with_gangs(instance, [gang], ["weight"]))
+        result = self.solved(self.build(instance, [gang], ["weight"])) if self.ready else None
         if result is None:
             return None, NOTHING
         if result.solution is not None and result.solution["placement"]:

@@ -6,9 +6,10 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cached_property
 from typing import Any
 
-from schedgap.benchmarks.snapshots.asking import NOTHING, Asking, first_pods, with_gangs, without_labels
+from schedgap.benchmarks.snapshots.asking import NOTHING, Asking, first_pods, without_labels
 from schedgap.benchmarks.snapshots.draft import INSIDE
 from schedgap.benchmarks.snapshots.reading import Snapshot
 from schedgap.benchmarks.text import number
@@ -54,9 +55,10 @@ class Cures:
         self.facts = snapshot.facts
         self.inner = {gang.id: gang for gang in snapshot.instance.gangs}
         self.own = snapshot.form == "own"
+        self.lowest_that_runs = min(self.facts.priorities.values(), default=0)
         self.members: Counter[str] = Counter(self.facts.owners.values())
 
-    @property
+    @cached_property
     def fixed(self) -> str:
         """Why nothing that runs may leave, as far as is read; empty where something may."""
         if not self.instance.running:
@@ -73,6 +75,8 @@ class Cures:
 
     def ends_nothing(self, gang: Gang) -> bool:
         """Whether nothing of lower priority runs."""
+        if self.facts.preempts and self.lowest_that_runs >= gang.priority:
+            return True
         return not any(self.may_end(gang, pod) for pod in self.instance.running)
 
     def of(self, gang: Gang, others: Sequence[Gang] = ()) -> Cure:
@@ -81,6 +85,8 @@ class Cures:
         What no rule of a gang that runs forbids is asked first: its price is a bound, and where there is none at all,
         nothing admits the gang. Its own pods that run stay in their domain, or all leave it.
         """
+        if not self.asking.ready:
+            return Cure()
         stays, leaves = self._loosely(gang, others, False), self._loosely(gang, others, True)
         proven = stays.proven and leaves.proven
         prices = [result.price for result in (stays, leaves) if result.price is not None]
@@ -123,7 +129,7 @@ class Cures:
         """The instance of one question: `loose` allows every move and ending that some rule of others may forbid."""
         running = [self._pod(gang, pod, loose) for pod in instance.running]
         asked = [*self._others(instance, beside), self._asked(instance, gang)]
-        return with_gangs(instance, asked, OBJECTIVES, running=running, flat=True)
+        return self.asking.build(instance, asked, OBJECTIVES, running=running, flat=True)
 
     def _asked(self, instance: GangPlacementInstance, gang: Gang) -> Gang:
         """The fewest pods of a gang, as the instance has them."""
@@ -186,7 +192,7 @@ class Cures:
             if made["id"] in prices and not self.own:
                 made |= {"price": prices[made["id"]], "movable": True}
         asked = first_pods(self.inner[gang.id], gang.fewest)
-        instance = with_gangs(self.snapshot.instance, [*others, asked], OBJECTIVES, running=running, flat=True)
+        instance = self.asking.build(self.snapshot.instance, [*others, asked], OBJECTIVES, running=running, flat=True)
         result = self.asking.solved(instance)
         if result is None or result.solution is None or len(result.solution["placement"]) < len(others) + 1:
             return None, None
@@ -229,7 +235,9 @@ class Cures:
         whole = whole.model_copy(update={"pods": tuple(moved)})
         running = [self._pod(gang, pod, loose) for pod in instance.running if pod not in mine]
         asked = [*self._others(instance, others), whole]
-        return with_gangs(instance, asked, OBJECTIVES, nodes_as=list(nodes.values()), running=running, flat=True), price
+        return self.asking.build(
+            instance, asked, OBJECTIVES, nodes_as=list(nodes.values()), running=running, flat=True
+        ), price
 
     def _moved_as_a_whole(self, gang: Gang, others: Sequence[Gang]) -> tuple[Fraction | None, Json]:
         """The pods of a gang that run leave their domain together and start with those that wait in another one."""

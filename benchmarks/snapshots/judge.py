@@ -70,7 +70,7 @@ def judge(
     folder = None if out is None else Path(out)
     if folder is not None:
         check_folder(folder)
-    read = read_snapshot(snapshot, form, nodes=nodes, gang_label=gang_label, names=names)
+    read = read_snapshot(snapshot, form, nodes=nodes, gang_label=gang_label, names=names, deadline=deadline)
     result = replace(_Judge(read, objectives, deadline, seed).run(), seconds=time.monotonic() - began)
     if folder is None:
         return replace(result, lost=tuple(replace(lost, file="") for lost in result.lost))
@@ -187,6 +187,8 @@ class _Judge:
         inner = {gang.id: gang for gang in self.instance.gangs}
         seats = (best.solution or NOTHING)["placement"]
         kept = [first_pods(gang, len(seats[gang.id])) for gang in self.instance.gangs if gang.id in seats]
+        by_name = {gang.id: gang for gang in gangs}
+        self.numbers = {gang.id: number for number, gang in enumerate(snapshot.outward.gangs)}
         answers: dict[str, Lost] = {}
         same: dict[str, Lost] = {}
         for turn, gang in enumerate(gangs):
@@ -201,7 +203,7 @@ class _Judge:
         asked = [item for item in answers.values() if item.fate in (BARRED, COULD)]
         cured: dict[str, Lost] = {}
         for turn, item in enumerate(asked):
-            gang = next(gang for gang in gangs if gang.id == item.gang)
+            gang = by_name[item.gang]
             key = self._alike(gang)
             asking.turn_to(len(asked) - turn)
             if key not in cured:
@@ -221,7 +223,7 @@ class _Judge:
         return f"{gang.model_dump_json(exclude={'id', 'arrival'})} {rest}"
 
     def _file(self, name: str) -> str:
-        return f"lost-{[gang.id for gang in self.snapshot.outward.gangs].index(name)}.cert"
+        return f"lost-{self.numbers[name]}.cert"
 
     def _why(self, gang: Gang, mine: Gang | None, fits: bool) -> Lost:
         """What became of a gang, and the reason."""
@@ -252,6 +254,8 @@ class _Judge:
     def _cured(self, item: Lost, gang: Gang, mine: Gang | None, kept: Sequence[Gang]) -> Lost:
         """What would admit a gang, alone and beside the best decision."""
         fixed = self.cures.fixed
+        if not self.asking.ready:
+            return item
         if fixed:
             return self._fixed(item, gang, fixed)
         asked = mine or gang
@@ -269,7 +273,7 @@ class _Judge:
         """That nobody can place a gang beside what runs, with a certificate where the time is enough."""
         if item.fate != BARRED:
             return replace(item, fixed=fixed)
-        alone = with_gangs(self.snapshot.outward, [first_pods(gang, gang.fewest)], ["weight"])
+        alone = self.asking.build(self.snapshot.outward, [first_pods(gang, gang.fewest)], ["weight"])
         cure = Cure(least=True, instance=alone)
         proof = self.cures.certified(cure)
         made = replace(item, fixed=fixed, cure=cure)

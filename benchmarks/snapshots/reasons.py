@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from fractions import Fraction
 
-from schedgap.benchmarks.snapshots.asking import Asking, first_pods, with_gangs, without_labels, without_request
+from schedgap.benchmarks.snapshots.asking import Asking, first_pods, without_labels, without_request
 from schedgap.benchmarks.snapshots.draft import HAS, INSIDE, TAKES, Words
 from schedgap.benchmarks.snapshots.reading import Snapshot
 from schedgap.benchmarks.text import number
@@ -14,6 +14,7 @@ from schedgap.formulations.gang_placement.instance import WHOLE, Gang, GangPlace
 from schedgap.formulations.gang_placement.scale import Component, components
 from schedgap.solvers.result import Result, Status
 
+UNDECIDED = "could be placed alone; why the best decision does without it is undecided in the time"
 REQUEST = "its request for"
 CLOSED = "nodes that do not take it"
 MOST_NODES = 3
@@ -38,6 +39,8 @@ class Reasons:
 
     def rival(self, gang: Gang) -> str:
         """Why the best decision does not place a gang that could be placed alone."""
+        if not self.asking.ready:
+            return UNDECIDED
         proven = self.best.status is Status.OPTIMAL
         best = self.best.solution or {"placement": {}}
         top = max(item.priority for item in self.instance.gangs) + 1
@@ -47,10 +50,10 @@ class Reasons:
         rest = [name for name in self.instance.objectives if name != "weight"]
         weight_first = self.instance.objectives[0] == "weight"
         objectives = self.instance.objectives if weight_first else ["weight", *rest]
-        data = with_gangs(self.instance, forced, objectives, flat=False)
+        data = self.asking.build(self.instance, forced, objectives, flat=False)
         result = self.asking.solved(data)
         if result is None or result.solution is None or gang.id not in result.solution["placement"]:
-            return "could be placed alone; why the best decision does without it is undecided in the time"
+            return UNDECIDED
         lost = [name for name in best["placement"] if name not in result.solution["placement"]]
         mine, theirs = (self.asking.values(self.instance, item) for item in (result.solution, best))
         different = next((item for item in components(self.instance) if mine[item.name] != theirs[item.name]), None)
@@ -103,6 +106,8 @@ class Reasons:
 
     def _beside(self, gang: Gang) -> bool | None:
         """Whether it fits beside all that the scheduler placed, where that stays."""
+        if not self.asking.ready:
+            return None
         left = taken_off(self.instance, self.snapshot.decision)
         return self.asking.placed_alone(left, first_pods(gang, gang.fewest))[0]
 
@@ -184,7 +189,7 @@ class Reasons:
             nodes = frozenset(node.id for node in instance.nodes if node.id not in unlabelled)
             fits: bool | None = False
             if nodes:
-                kept = with_gangs(instance, [], ["weight"], nodes)
+                kept = self.asking.build(instance, [], ["weight"], nodes)
                 fits, _ = self.asking.placed_alone(kept, free.model_copy(update={"required": level, "preferred": None}))
             if fits:
                 return f"would fit in one {level}, but not in one {gang.required}"

@@ -68,6 +68,7 @@ class Cluster:
             self.every[key].append(pod)
         for key, pods in self.every.items():
             self.gangs.complete(self.gang[key], pods)
+        self.bearers = Counter(gang.key for gang in [*self.gang.values(), *(one.gang for one in self.workloads.found)])
         self._prepare(outward)
 
     def _prepare(self, outward: bool) -> None:
@@ -165,16 +166,8 @@ class Cluster:
 
     def _shown(self, key: str) -> str:
         """The name of a gang, without its scheduler where that is clear."""
-        _family, _, _name = key.partition(" ")
         gang = self.gang[key]
-        twins = sum(
-            other.key == gang.key for other in (self.gang.get(f"{one} {gang.key}") for one in self._families) if other
-        )
-        return gang.key if twins < 2 else f"{gang.key} ({gang.family})"
-
-    @property
-    def _families(self) -> set[str]:
-        return {gang.family for gang in self.gang.values()}
+        return gang.key if self.bearers[gang.key] < 2 else f"{gang.key} ({gang.family})"
 
     def _rank(self) -> None:
         """Priorities by rank, where one is beyond what an instance may have, as those of the system are."""
@@ -410,9 +403,10 @@ class Cluster:
             if all(one["id"] != queue for one in self.draft.queues):
                 self.draft.queues.append({"id": queue, "quota": quota})
         self.gang[f"{gang.family} {gang.key}"] = gang
-        made = self._gang(gang, gang.key, pods, pods, queue)
+        shown = self._shown(f"{gang.family} {gang.key}")
+        made = self._gang(gang, shown, pods, pods, queue)
         if made is not None:
-            self.draft.wait(gang.key, **made)
+            self.draft.wait(shown, **made)
 
     def _bound(self, pod: Pod) -> int:
         return self.draft.index[pod["spec"]["nodeName"]]

@@ -6,6 +6,7 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
+from functools import lru_cache
 from operator import add
 from typing import Any
 
@@ -81,13 +82,21 @@ def quantity(text: object, place: str) -> Fraction:
 
     Raises InputError: it is none; the line names the place and the value.
     """
-    found = _QUANTITY.fullmatch(str(text).strip()) if isinstance(text, str | int | float) else None
-    if found is None or len(found[1]) > _MOST_CHARACTERS or (found[3] or "") not in FACTORS:
+    value = _amount(text) if isinstance(text, str | int | float) else None
+    if value is None:
         raise InputError(f"{place}: {str(text)[:40]!r} is no quantity, such as 500m or 16Gi")
-    value = Fraction(found[1]) * (Fraction(10) ** int(found[2]) if found[2] else FACTORS[found[3] or ""])
     if not 0 <= value < 2**63:
         raise InputError(f"{place}: {str(text)[:40]} is not from 0 to 2^63 - 1")
     return value
+
+
+@lru_cache(maxsize=10_000)
+def _amount(text: str | int | float) -> Fraction | None:
+    """A quantity; None where it is none."""
+    found = _QUANTITY.fullmatch(str(text).strip())
+    if found is None or len(found[1]) > _MOST_CHARACTERS or (found[3] or "") not in FACTORS:
+        return None
+    return Fraction(found[1]) * (Fraction(10) ** int(found[2]) if found[2] else FACTORS[found[3] or ""])
 
 
 def _joined(how: Callable[[Fraction, Fraction], Fraction], one: Amounts, other: Amounts) -> dict[str, Fraction]:
