@@ -31,7 +31,8 @@ def seat_parts(draft: Draft, n: int, runs: Sequence[Runs]) -> None:
     groups: dict[str, int] = {}
     later = []
     for item in runs:
-        at = item.devices[0] if item.devices else groups.get(item.group or "")
+        told = item.devices and item.devices[0] < len(devices)
+        at = item.devices[0] if told else groups.get(item.group or "")
         if at is None and item.group is not None:
             at = groups[item.group] = next((d for d, part in enumerate(devices) if part == WHOLE), 0)
         if at is None:

@@ -250,7 +250,7 @@ class Gangs:
         try:
             groups = json.loads(text)
             gang.groups |= {str(one["name"]): int(one["minMember"]) for one in groups}
-        except (ValueError, TypeError, KeyError):
+        except (ValueError, TypeError, KeyError, RecursionError):
             gang.unread.append("its task groups cannot be read")
             return
         known = {"name", "minMember", "minResource", "labels", "annotations"}

@@ -181,7 +181,7 @@ class Devices:
         told = note(pod, "scheduling.koordinator.sh/device-allocated")
         try:
             result += [int(one["minor"]) for one in json.loads(told)["gpu"]] if told else []
-        except (ValueError, TypeError, KeyError):
+        except (ValueError, TypeError, KeyError, RecursionError):
             return ()
         return tuple(d for d in result if 0 <= d < self.cards[n].number)
 
@@ -211,7 +211,7 @@ def _registered(family: str, text: str) -> Cards:
     try:
         listed = json.loads(text)
         cards = [(str(one["id"]), int(one["devmem"])) for one in listed if one.get("health", True)]
-    except (ValueError, TypeError, KeyError, AttributeError):
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
         rows = [part.split(",") for part in text.split(":") if part]
         cards = [(row[0], int(row[2])) for row in rows if len(row) > 2 and row[2].isdecimal() and len(row[2]) < 10]
     if not cards:
