@@ -20,12 +20,13 @@ _WIDE = 118
 def span_of(*seconds: float) -> str:
     """One duration or two with one unit: ``57 s``, ``3 to 8 s``, ``1.4 h``."""
     _, size, name = next(unit for unit in _UNITS if max(seconds) >= unit[0])
-    shown = list(dict.fromkeys(_amount(value / size) for value in seconds))
+    whole = len(seconds) > 1 and max(seconds) >= 5 * size and min(seconds) >= size
+    shown = list(dict.fromkeys(_amount(value / size, whole) for value in seconds))
     return f"{' to '.join(shown)} {name}"
 
 
-def _amount(value: float) -> str:
-    if value >= 10 or value == round(value):
+def _amount(value: float, whole: bool = False) -> str:
+    if whole or value >= 10 or value == round(value):
         return f"{value:,.0f}"
     return f"{value:.1f}" if value >= 1 else f"{value:.2g}"
 
@@ -70,7 +71,11 @@ def sentence(audit: Audit) -> str:
 def answer_lines(audit: Audit) -> list[str]:
     """The sentence, and the shares with what they take for granted; or why there are none."""
     told = sentence(audit)
-    lines = [f"{told}, {conditions(audit)}" if told else "", audit.verdict]
+    if told:  # the conditions stand in the line before
+        short = audit.verdict.replace(f", {conditions(audit)}", "").replace("avoidable: ", "avoidable, if so: ")
+        lines = [f"{told}, {conditions(audit)}", short]
+    else:
+        lines = [audit.verdict]
     gains = audit.avoidable(audit.sides[0])
     recorded, best = audit.sides[0].recorded, audit.sides[0].best_weighted
     bound = audit.sides[0].weighted_bound
@@ -78,8 +83,9 @@ def answer_lines(audit: Audit) -> list[str]:
         least, most = gains["weighted"]
         assert recorded.weighted is not None and best.weighted is not None
         lines.append(
-            f"each job weighted by its GPU time, so that it counts what idle GPUs cost while work waited: avoidable "
-            f"{share(least, most)} ({span_of(recorded.weighted)}, where {span_of(bound, best.weighted)} was possible)"
+            f"each job weighted by its GPU time, so that it counts what idle GPUs cost while work waited: avoidable, "
+            f"if so, {share(least, most)} ({span_of(recorded.weighted)}, where {span_of(bound, best.weighted)} was "
+            "possible)"
         )
     return [line for line in lines if line]
 
@@ -90,7 +96,8 @@ def short_text(audit: Audit) -> str:
     parts = ["\n".join(_wrap(f"{audit.name}: {lines[0]}", *lines[1:], *audit.clash_lines()[:2]))]
     parts += [_logged(audit)]
     parts += [sheet.text().lstrip("\n") for sheet in (schedules(audit), what_if(audit), *audit.shared()) if sheet.rows]
-    parts.append("\n".join(_wrap(*(f"assumed: {note}" for note in audit.notes))))
+    notes = [note for note in audit.notes if not note.startswith("arrivals count from")]
+    parts.append("\n".join(_wrap(*(f"assumed: {note}" for note in notes))))
     parts.append("every table and jobs that waited: --full; a page: --out DIR; all figures: --json")
     return "\n\n".join(part for part in parts if part)
 
@@ -140,12 +147,12 @@ def schedules(audit: Audit) -> Sheet:
     if not audit.timed:
         return audit.sheets()[1]
     rows: dict[tuple[str, ...], list[Row]] = {}
-    for row in side.rows:
-        rows.setdefault(_figures(row), []).append(row)
+    for row in side.rows:  # those whose figures are equal, not those that are rounded to equal ones
+        rows.setdefault((*_figures(row), f"{row.objective} {row.weighted}"), []).append(row)
     cells = [
         (
             ", ".join(row.name for row in same),
-            *figures,
+            *figures[:-1],
             "; ".join(dict.fromkeys(row.reason for row in same if row.reason)),
         )
         for figures, same in rows.items()

@@ -1,4 +1,4 @@
-"""What no schedule of a log can pass: prices of GPUs by type for the mean JCT, draining for the weighted one."""
+"""What no schedule of a log can pass: prices of GPUs by type for the mean JCT, backlog for the weighted one."""
 
 from __future__ import annotations
 
@@ -163,52 +163,49 @@ def _checked(instance: Mapping[str, Json], form: str, claim: Fraction, leaf: Jso
 
 
 @njit_cached
-def drained(arrival: Ints, area: Floats, pool: Ints, sizes: Ints) -> float:
-    """The least integral of t x busy(t): pools work on all that has arrived, on what only they may do first.
+def backlog_integral(moment: Ints, change: Ints, queue: Ints, sizes: Ints) -> float:
+    """The least integral of what was asked for and not yet given, where jobs ask from their arrival on.
+
+    Pools give all they have, first to jobs that only they may serve.
 
     Parameters
     ----------
-    arrival, area : (J,) slots, rising, and GPUs times slots
-    pool : (J,) the only pool of a job, or -1
+    moment, change : (E,) rising slots at which GPUs begin or cease to be asked for, and how many
+    queue : (E,) the only pool of the job, or that after the last
     sizes : (P,) GPUs
     """
-    backlog, shared, total = np.zeros(len(sizes)), 0.0, 0.0
-    for j in range(len(arrival)):
-        if pool[j] < 0:
-            shared += area[j]
-        else:
-            backlog[pool[j]] += area[j]
-        last = j + 1 == len(arrival)
-        now = float(arrival[j])
-        end = np.inf if last else float(arrival[j + 1])
+    pools = len(sizes)
+    backlog, asked = np.zeros(pools + 1), np.zeros(pools + 1)
+    total = 0.0
+    for e in range(len(moment)):
+        asked[queue[e]] += change[e]
+        now, end = float(moment[e]), np.inf if e + 1 == len(moment) else float(moment[e + 1])
         while now < end:
-            # until the next pool has nothing of its own, or the shared work is done, rates stay as they are
-            step, busy, helping = end - now, 0.0, 0.0
-            for k in range(len(sizes)):
+            step, spare = end - now, 0.0  # until some backlog is gone rates stay as they are
+            for k in range(pools):
+                surplus = sizes[k] - asked[k]
                 if backlog[k] > 0:
-                    busy += sizes[k]
-                    step = min(step, backlog[k] / sizes[k])
-                else:
-                    helping += sizes[k]
-            if shared > 0 and helping > 0:
-                step = min(step, shared / helping)
-                busy += helping
-            if busy == 0:
+                    if surplus > 0:
+                        step = min(step, backlog[k] / surplus)
+                elif surplus > 0:
+                    spare += surplus
+            growth = asked[pools] - spare
+            if backlog[pools] > 0 and growth < 0:
+                step = min(step, backlog[pools] / -growth)
+            if step == np.inf:
                 break
-            total += busy * step * (now + step / 2)
-            for k in range(len(sizes)):
-                if backlog[k] > 0:
-                    rest = backlog[k] - sizes[k] * step
-                    backlog[k] = rest if rest > 1e-9 * sizes[k] else 0.0
-            if shared > 0 and helping > 0:
-                rest = shared - helping * step
-                shared = rest if rest > 1e-9 * helping else 0.0
+            for k in range(pools + 1):
+                rate = growth if k == pools else asked[k] - sizes[k]
+                if backlog[k] > 0 or rate > 0:
+                    later = max(0.0, backlog[k] + rate * step)
+                    total += (backlog[k] + later) * step / 2
+                    backlog[k] = later if later > 1e-9 * max(1.0, abs(rate)) else 0.0
             now += step
     return total
 
 
 def drain_limit(reading: Reading, name: str) -> Limit:
-    """A bound on the mean JCT weighted by GPUs times length: all that has arrived, done by all GPUs that may.
+    """A bound on the mean JCT weighted by GPUs times length: all GPUs that may serve what was asked for.
 
     Notes
     -----
@@ -216,21 +213,17 @@ def drain_limit(reading: Reading, name: str) -> Limit:
     """
     work = reading.arrays[0]
     kinds = list(reading.pools)
-    pool = np.array([kinds.index(next(iter(t))) if len(t) == 1 else -1 for t in reading.types], dtype=np.int64)
-    area = reading.gpus * work.length.astype(np.float64)
-    by = np.argsort(work.arrival, kind="stable")
-    sizes = np.array(list(reading.pools.values()), dtype=np.int64)
-    zero = int(work.arrival.min())
-    arrival = work.arrival - zero
-    done = drained(arrival[by], np.asarray(area[by], dtype=np.float64), pool[by], sizes)
-    weight = float(area.sum())
-    rest = float((area * (work.length / 2 - arrival)).sum())
-    value = max((done * (1 - _SAFETY) + rest) / weight, float((area * work.length).sum()) / weight) * (1 - _SAFETY)
+    pool = np.array([kinds.index(next(iter(t))) if len(t) == 1 else len(kinds) for t in reading.types], dtype=np.int64)
     instance = rigid_instance(reading, name, "area")
-    certificate = None
-    if len(arrival) <= MOST_CHECKED:
+    if len(work.arrival) <= MOST_CHECKED:
         model: Any = checker.model_of(instance, "drain", {})
-        exact = model.price({}, {})
-        value = float(exact)
-        certificate = _checked(instance, "drain", exact, {})
-    return Limit(reading.slot * value, certificate, instance)
+        exact: Fraction = model.price({}, {})
+        return Limit(reading.slot * float(exact), _checked(instance, "drain", exact, {}), instance)
+    moment = np.concatenate([work.arrival, work.arrival + work.length])
+    by = np.argsort(moment, kind="stable")
+    change = np.concatenate([reading.gpus, -reading.gpus])
+    sizes = np.array(list(reading.pools.values()), dtype=np.int64)
+    waited = backlog_integral(moment[by], change[by], np.concatenate([pool, pool])[by], sizes)
+    area = reading.gpus * work.length.astype(np.float64)
+    value = (float(area @ work.length) + waited) / float(area.sum()) * (1 - _SAFETY)
+    return Limit(reading.slot * value, None, instance)

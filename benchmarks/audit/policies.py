@@ -123,6 +123,7 @@ def schedule(work: Work, shapes: Shapes, nodes: Nodes, rank: Floats, mode: int) 
     closed = np.full(len(shapes.mask), -1, np.int64)  # the moment at which a request was last found not to fit
     closed_core = np.full(len(shapes.mask), -1, np.int64)
     closed_late = np.full(len(shapes.mask), -1, np.int64)
+    queued, kinds = np.zeros(len(shapes.mask), np.int64), 0  # jobs that wait by request, and requests that any has
     widest = 1
     for k in range(len(shapes.mask)):
         widest = max(widest, shapes.first[k + 1] - shapes.first[k])
@@ -154,18 +155,25 @@ def schedule(work: Work, shapes: Shapes, nodes: Nodes, rank: Floats, mode: int) 
             wait[low] = j
             waiting += 1
             coming += 1
-        staying, blocked, full = 0, False, False
-        for q in range(waiting):
+            kinds += queued[work.shape[j]] == 0
+            queued[work.shape[j]] += 1
+        staying, blocked, q = 0, False, 0
+        hopeful = kinds if free.gpus.max() > 0 else 0  # requests of which none was yet found not to fit
+        while q < waiting and hopeful > 0 and not (blocked and mode == STRICT):
             j = wait[q]
+            q += 1
             k = work.shape[j]
             late = mode == EASY and blocked and now + work.length[j] > shadow
-            fits = not (full or (mode == STRICT and blocked) or closed[k] == moment)
-            fits = fits and closed_core[shapes.core[k]] != moment and not (late and closed_late[k] == moment)
+            if closed[k] != moment and closed_core[shapes.core[k]] == moment:
+                closed[k] = moment
+                hopeful -= 1
+            fits = closed[k] != moment and not (late and closed_late[k] == moment)
             if fits:
                 stamp += 1
                 fits = _find(k, shapes, nodes.order, free, extra if late else free, used, stamp, out)
                 if not fits and not late:
                     closed[k] = moment
+                    hopeful -= 1
                     if shapes.core[k] == k:
                         closed_core[k] = moment
                 elif not fits:
@@ -188,6 +196,10 @@ def schedule(work: Work, shapes: Shapes, nodes: Nodes, rank: Floats, mode: int) 
                 places[work.offset[j] + r] = out[r]
             start[j] = now
             done += 1
+            queued[k] -= 1
+            if queued[k] == 0:
+                kinds -= 1
+                hopeful -= 1
             over = now + work.length[j]
             at = holding
             while at > 0 and ends[at - 1] < over:
@@ -195,8 +207,10 @@ def schedule(work: Work, shapes: Shapes, nodes: Nodes, rank: Floats, mode: int) 
                 at -= 1
             ends[at], running[at] = over, j
             holding += 1
-            full = free.gpus.max() <= 0
-        waiting = staying
+        if staying < q:
+            for r in range(q, waiting):
+                wait[staying + r - q] = wait[r]
+        waiting += staying - q
     return start, places
 
 

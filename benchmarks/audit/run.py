@@ -248,6 +248,10 @@ def audit(
         folder.mkdir(parents=True, exist_ok=True)
         write_text(folder / "audit.json", json.dumps(result.to_dict(), indent=1, allow_nan=False) + "\n")
         write_text(folder / "audit.html", audit_page(result))
+        for name, limit in zip(("mean", "weighted"), result.sides[0].limits, strict=False):
+            if limit.certificate is not None:
+                write_text(folder / f"limit-{name}.json", json.dumps(limit.instance) + "\n")
+                write_text(folder / f"limit-{name}.cert", json.dumps(limit.certificate) + "\n")
     return result
 
 

@@ -70,10 +70,16 @@ def prices(instance: Mapping[str, Any], options: Mapping[str, Any], model: Any) 
 def drain(instance: Mapping[str, Any], options: Mapping[str, Any], model: Any) -> None:
     """The form ``drain``, of the mean weighted by GPUs times length; a leaf is ``{}``.
 
-    A job that ends at C has done its work at time C - length / 2 on average, so GPUs x length x C is what its work adds
-    to the integral of t x busy(t), and GPUs x length^2 / 2. That integral is least where the most work is done by every
-    moment. No schedule does more by any moment than pools that work on all that has arrived: on the jobs of theirs
-    alone first, since those of several pools can still be done elsewhere.
+    Let every job ask for its GPUs from its arrival on, for as long as it is long, whether it gets them or not.
+    What was asked for and not yet given is the backlog.
+    A schedule gives no job more than it has asked for by any moment.
+    So a job that ends at C leaves at least GPUs x length x (C - arrival - length) to the integral of the backlog, and
+    the weighted mean is at least that of the lengths and that integral over all the work.
+
+    No schedule has a smaller backlog at any moment than pools that give all they have, first to jobs that only they may
+    serve.
+    Each such pool's own backlog is least so.
+    While jobs of several pools have a backlog, all pools are busy, and when they last had none the sum was least.
     """
     jobs, pools = instance["jobs"], instance["pools"]
     if instance["objective"] != "area":
@@ -83,54 +89,62 @@ def drain(instance: Mapping[str, Any], options: Mapping[str, Any], model: Any) -
     def bound(given: Mapping[str, Any], box: Any) -> Fraction:
         if given:
             raise ValueError("a leaf of form drain is empty")
-        arriving: dict[int, list[int]] = {}
+        changes: dict[int, list[int]] = {}
         for job, own in zip(jobs, usable, strict=True):
-            at = arriving.setdefault(job["arrival"], [0] * (len(pools) + 1))
-            at[own[0] if len(own) == 1 else len(pools)] += job["gpus"] * job["length"]
-        total = Fraction(0)
-        backlog = [0] * (len(pools) + 1)
-        moments = sorted(arriving)
+            queue = own[0] if len(own) == 1 else len(pools)
+            for moment, change in ((job["arrival"], job["gpus"]), (job["arrival"] + job["length"], -job["gpus"])):
+                changes.setdefault(moment, [0] * (len(pools) + 1))[queue] += change
+        waited = Fraction(0)
+        backlog, asked = [Fraction(0)] * (len(pools) + 1), [0] * (len(pools) + 1)
+        moments = sorted(changes)
         for moment, following in zip(moments, [*moments[1:], None], strict=True):
-            backlog = list(map(operator.add, backlog, arriving[moment]))
-            end = None if following is None else following - moment
-            part, backlog = _drained(backlog, sizes, end)
-            total += part[0] + moment * part[1]
+            asked = list(map(operator.add, asked, changes[moment]))
+            more, backlog = _drained(backlog, asked, sizes, None if following is None else following - moment)
+            waited += more
         area = sum(job["gpus"] * job["length"] for job in jobs)
-        rest = sum(job["gpus"] * job["length"] * (job["length"] - 2 * job["arrival"]) for job in jobs)
-        value: Fraction = (total + Fraction(rest, 2)) / area
-        return value
+        alone = sum(job["gpus"] * job["length"] ** 2 for job in jobs)
+        return Fraction(alone + waited, area)
 
     model.price = bound
 
 
-def _drained(backlog: list[int], sizes: list[int], end: int | None) -> tuple[tuple[Fraction, int], list[int]]:
-    """What pools do from moment 0 to `end` (None: until all is done): the integral of t x busy(t), the work, the rest.
+def _drained(
+    backlog: list[Fraction], asked: list[int], sizes: list[int], end: int | None
+) -> tuple[Fraction, list[Fraction]]:
+    """The integral of the backlog until `end` (None: until there is none), and what is left of it.
 
-    The last entry of the backlog is work that any pool may do.
+    The last entries are those of jobs that any pool may serve; they get what the pools do not need themselves.
     """
-    integral, work, rest = Fraction(0), 0, []
-    free: list[tuple[Fraction, int]] = []  # when a pool has nothing of its own to do
-    for amount, size in zip(backlog, sizes, strict=False):
-        done = amount if end is None else min(amount, size * end)
-        until = Fraction(done, size)
-        integral += size * until * until / 2
-        work += done
-        rest.append(amount - done)
-        if amount == done:
-            free.append((until, size))
-    shared, rate = Fraction(backlog[-1]), 0
-    free.sort()
-    for place, (begin, size) in enumerate(free):
-        rate += size
-        follows = free[place + 1][0] if place + 1 < len(free) else end
-        if follows is not None and end is not None:
-            follows = min(follows, end)
-        until = begin + shared / rate
-        until = until if follows is None else min(until, Fraction(follows))
-        integral += rate * (until * until - begin * begin) / 2
-        shared -= rate * (until - begin)
-    done_shared = Fraction(backlog[-1]) - shared
-    return (integral, work + done_shared), [*rest, shared]  # type: ignore[return-value, list-item]
+    integral, rest = Fraction(0), list[Fraction]()
+    spare, frees = 0, list[tuple[Fraction, int]]()
+    for amount, rate, size in zip(backlog, asked, sizes, strict=False):
+        surplus = size - rate
+        if not amount and surplus >= 0:
+            spare += surplus
+            rest.append(Fraction(0))
+        elif surplus > 0 and (end is None or amount <= surplus * end):
+            until = amount / surplus
+            integral += amount * until / 2
+            frees.append((until, surplus))
+            rest.append(Fraction(0))
+        else:
+            assert end is not None  # nothing is asked for at last
+            later = amount - surplus * end
+            integral += (amount + later) * end / 2
+            rest.append(later)
+    shared, begin = backlog[-1], Fraction(0)
+    pieces: list[tuple[Fraction | int | None, int]] = [*sorted(frees), (end, 0)]
+    for stop, more in pieces:
+        growth = asked[-1] - spare
+        if stop is None or (growth < 0 and shared + growth * (stop - begin) < 0):
+            integral += shared * shared / (2 * -growth) if shared else Fraction(0)
+            shared = Fraction(0)
+        else:
+            later = shared + max(growth, 0 if not shared else growth) * (stop - begin)
+            integral += (shared + later) * (stop - begin) / 2
+            shared = later
+        begin, spare = (begin if stop is None else Fraction(stop)), spare + more
+    return integral, [*rest, shared]
 
 
 FORMS = {"prices": prices, "drain": drain}
