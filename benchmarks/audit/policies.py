@@ -105,6 +105,31 @@ def _take(k: int, shapes: Shapes, free: Free, nodes: Ints, sign: int) -> None:
         free.memory[n] -= sign * shapes.memory[q]
 
 
+@njit_inner
+def _queue(wait: Ints, waiting: int, rank: Floats, j: int) -> None:
+    """Put a job among those that wait, by rank."""
+    low, high = 0, waiting
+    while low < high:
+        middle = (low + high) // 2
+        if rank[wait[middle]] <= rank[j]:
+            low = middle + 1
+        else:
+            high = middle
+    for q in range(waiting, low, -1):
+        wait[q] = wait[q - 1]
+    wait[low] = j
+
+
+@njit_inner
+def _hold(ends: Ints, running: Ints, holding: int, over: int, j: int) -> None:
+    """Put a job among those that run, by its end, the last first."""
+    at = holding
+    while at > 0 and ends[at - 1] < over:
+        ends[at], running[at] = ends[at - 1], running[at - 1]
+        at -= 1
+    ends[at], running[at] = over, j
+
+
 @njit_cached
 def schedule(work: Work, shapes: Shapes, nodes: Nodes, rank: Floats, mode: int) -> tuple[Ints, Ints]:
     """Starts of all jobs and the nodes of their pieces, jobs taken by rank at every submission and every end.
@@ -143,16 +168,7 @@ def schedule(work: Work, shapes: Shapes, nodes: Nodes, rank: Floats, mode: int) 
             holding -= 1
         while coming < count and work.arrival[arriving[coming]] <= now:
             j = arriving[coming]
-            low, high = 0, waiting
-            while low < high:
-                middle = (low + high) // 2
-                if rank[wait[middle]] <= rank[j]:
-                    low = middle + 1
-                else:
-                    high = middle
-            for q in range(waiting, low, -1):
-                wait[q] = wait[q - 1]
-            wait[low] = j
+            _queue(wait, waiting, rank, j)
             waiting += 1
             coming += 1
             kinds += queued[work.shape[j]] == 0
@@ -200,12 +216,7 @@ def schedule(work: Work, shapes: Shapes, nodes: Nodes, rank: Floats, mode: int) 
             if queued[k] == 0:
                 kinds -= 1
                 hopeful -= 1
-            over = now + work.length[j]
-            at = holding
-            while at > 0 and ends[at - 1] < over:
-                ends[at], running[at] = ends[at - 1], running[at - 1]
-                at -= 1
-            ends[at], running[at] = over, j
+            _hold(ends, running, holding, now + work.length[j], j)
             holding += 1
         if staying < q:
             for r in range(q, waiting):
