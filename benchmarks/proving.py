@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gzip
-import io
 import json
 import zlib
 from collections.abc import Mapping
@@ -15,7 +14,7 @@ from schedgap.catalogue.agreement import closed_by
 from schedgap.catalogue.problem import Problem
 from schedgap.formulations.common.check import CheckReport, Violation
 from schedgap.formulations.common.errors import InputError
-from schedgap.formulations.common.files import bounded, read_bytes
+from schedgap.formulations.common.files import check_ends
 from schedgap.formulations.common.instance import Instance, Json, Solution
 from schedgap.formulations.common.numbers import agrees
 
@@ -24,8 +23,6 @@ if TYPE_CHECKING:
 
 CertificateLike = Mapping[str, Json] | str | Path
 """A certificate object, or the path of its file, compressed or not."""
-LARGEST_CERTIFICATE = 256 * 2**20
-"""Bytes of one that is read, unpacked."""
 
 
 def compressed(certificate: Mapping[str, Json]) -> bytes:
@@ -36,17 +33,18 @@ def compressed(certificate: Mapping[str, Json]) -> bytes:
 def read_certificate(certificate: CertificateLike) -> str:
     """Its JSON text.
 
-    Raises InputError: the file cannot be read, or has more than LARGEST_CERTIFICATE bytes, of which no more are read or
-    unpacked.
+    Raises InputError: the file cannot be read, or has more bytes or values than the checker reads.
     """
+    from schedgap.solvers.certificates.checker import text_of
+    from schedgap.solvers.certificates.linear import Rejected
+
     if isinstance(certificate, Mapping):
         return json.dumps(certificate)
     try:
-        raw = read_bytes(certificate, LARGEST_CERTIFICATE)
-        if raw[:2] == b"\x1f\x8b":
-            with gzip.open(io.BytesIO(raw)) as unpacked:
-                raw = bounded(unpacked, certificate, LARGEST_CERTIFICATE)
-        return raw.decode()
+        check_ends(certificate)
+        return text_of(str(certificate)).decode()
+    except Rejected as fault:
+        raise InputError(str(fault)) from None
     except (OSError, EOFError, ValueError, zlib.error) as error:
         text = getattr(error, "strerror", None) or str(error)
         raise InputError(f"{certificate}: cannot be read as a certificate: {text}") from None

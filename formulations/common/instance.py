@@ -309,8 +309,9 @@ def read_json(path: str | Path, text: str | None = None) -> Json:
         raise InputError(f"{path}: {place(long)}: {str(error).split(';')[0]}") from None
 
 
-_TOKENS = re.compile(r'"(?:[^"\\]|\\.)*"|[{}]|[-+.\w]+', re.DOTALL)
+_TOKENS = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"|[{}]|[-+.\w]+', re.DOTALL)
 """Strings, braces, numbers and words of a JSON text."""
+_COLON = re.compile(r"[ \t\r\n]*:")
 
 
 def _line_and_column(text: str, at: int) -> str:
@@ -325,7 +326,7 @@ def _second_key(text: str, key: str) -> str:
             open_objects.append(set())
         elif token[0] == "}":
             open_objects.pop()
-        elif token[0][0] == '"' and open_objects and text[token.end() :].lstrip(" \t\r\n")[:1] == ":":
+        elif token[0][0] == '"' and open_objects and _COLON.match(text, token.end()):
             name = json.loads(token[0], strict=False)
             if name == key and name in open_objects[-1]:
                 return _line_and_column(text, token.start())

@@ -15,6 +15,7 @@ import argparse
 import gzip
 import hashlib
 import importlib
+import io
 import json
 import math
 import sys
@@ -28,7 +29,7 @@ from typing import Any
 
 try:
     from schedgap.solvers.certificates.instances import valid
-    from schedgap.solvers.certificates.linear import Adder, Box, Model, Narrower, Rejected, fraction, reject
+    from schedgap.solvers.certificates.linear import Adder, Box, Model, Narrower, Rejected, decimal, fraction, reject
 except ImportError:  # run as a file: its own folder is enough
     sys.path.insert(0, str(Path(__file__).parent))
     from instances import valid  # type: ignore[import-not-found, no-redef]
@@ -38,6 +39,7 @@ except ImportError:  # run as a file: its own folder is enough
         Model,
         Narrower,
         Rejected,
+        decimal,
         fraction,
         reject,
     )
@@ -60,10 +62,18 @@ GROUP = "schedgap.certificates"
 and ``bounds``."""
 LARGEST_FILE = 256 * 2**20
 """Bytes of a file that are read, unpacked."""
-MOST_VALUES = 10_000_000
+MOST_UNPACKED = 100
+"""Bytes that one of a compressed file may become, beyond SMALL_UNPACKED."""
+SMALL_UNPACKED = 2**20
+MOST_VALUES = 4_000_000
 """In a file; a list takes some 70 bytes of memory where it takes 3 in the file."""
+_LONGEST_LINE = 500
+"""Characters of a message; names in a stranger's file have no end."""
 _LARGEST = 10**300
-_ZERO_IS_SAID = {"gang-placement": frozenset({"quota", "borrow", "price", "move_price"})}
+_ZERO_IS_SAID = {
+    "gang-placement": frozenset({"quota", "borrow", "price", "move_price"}),
+    "ddljs": frozenset({"budget"}),
+}
 """By problem, keys of which 0 says another thing than nothing does: no GPU at all, and as many as there are."""
 _KEYS = {"certificate", "problem", "instance", "form", "options", "claim", "tree"}
 
@@ -153,9 +163,9 @@ class Prover:
         except Rejected as fault:
             reject(f"{place}: {fault}")
         if self.target is None:
-            reject(f"{place}: a bound of {float(value):.9g} does not show that there is no schedule")
+            reject(f"{place}: a bound of {decimal(value)} does not show that there is no schedule")
         if self.reached(value) < self.target:
-            reject(f"{place}: proves {self.model.sense * float(value):.12g} only")
+            reject(f"{place}: proves {decimal(self.model.sense * value, 12)} only")
 
     def narrowed(self, multipliers: Any, box: Box, place: str) -> Box:
         """The box without what only points have that are no better than the target (reduced costs).
@@ -258,10 +268,17 @@ def parse(text: str | bytes) -> Any:
 
     Raises Rejected: it is none, has numbers or brackets beyond what is read, or an object that gives a key twice.
     """
+    known: dict[str, Fraction] = {}  # what is given again takes no time again
+
+    def exact(digits: str) -> Fraction:
+        if digits not in known:
+            known[digits] = Fraction(repr(float(digits)))
+        return known[digits]
+
     try:
         return json.loads(
             text,
-            parse_float=lambda digits: Fraction(repr(float(digits))),
+            parse_float=exact,
             parse_constant=lambda name: reject(f"not JSON: {name} is no number"),
             object_pairs_hook=_object,
         )
@@ -303,11 +320,11 @@ def check(instance: Mapping[str, Any], certificate: Any, solution: Any = None) -
     problem = instance.get("problem") if isinstance(instance, dict) else None
     if not isinstance(problem, str) or certificate.get("problem") != problem:
         reject(f"the certificate is about {certificate.get('problem')!r}, the instance about {problem!r}")
-    if problem in RULES:
-        valid(instance)
-    if certificate.get("instance") != digest(instance):
-        reject("the certificate is of another instance")
     with refusing():
+        if problem in RULES:
+            valid(instance)
+        if certificate.get("instance") != digest(instance):
+            reject("the certificate is of another instance")
         if problem not in RULES:
             rules_of(problem).valid(instance)
         return _proven(instance, certificate, solution)
@@ -375,36 +392,51 @@ def value_of(
     x = [Fraction(point.get(name, 0)) for name in model.names]
     for j, value in enumerate(x):
         if not model.low[j] <= value <= model.high[j] or (model.whole[j] and value.denominator != 1):
-            reject(f"the schedule has {model.names[j]} = {float(value):.9g}, outside of its bounds")
+            reject(f"the schedule has {model.names[j]} = {decimal(value)}, outside of its bounds")
     for name, row in model.rows.items():
         slack = sum((a * x[j] for j, a in row.terms.items()), Fraction(0)) - row.right
         if slack < 0 or (row.equal and slack):
-            reject(f"the schedule breaks row {name} by {float(slack):.9g}")
+            reject(f"the schedule breaks row {name} by {decimal(slack)}")
     objective = sum((c * v for c, v in zip(model.cost, x, strict=True)), model.constant)
     if stated is not None and model.sense * Fraction(stated) < objective:
         reject("the schedule's point costs more than the schedule")
     return Fraction(stated) if stated is not None else model.sense * objective
 
 
-def content(path: str, *, unpack: bool = False) -> bytes:
-    """The bytes of a file; Rejected where it has more than LARGEST_FILE of them, of which no more are read."""
+def content(path: str, *, compressed: bool = False) -> bytes:
+    """The bytes of a file, unpacked where it may be compressed and is.
+
+    Raises Rejected: it is no regular file, or has more bytes than are read, which is as far as it is read.
+    """
     if Path(path).is_fifo():  # nobody may ever write to it
         reject(f"{path}: is not a regular file")
     with Path(path).open("rb") as file:
-        packed = unpack and file.read(2) == b"\x1f\x8b"
-        file.seek(0)
-        raw = (gzip.GzipFile(fileobj=file) if packed else file).read(LARGEST_FILE + 1)
-    if len(raw) > LARGEST_FILE:
-        reject(f"{path}: has more than {LARGEST_FILE:,} bytes")
+        raw, most = file.read(LARGEST_FILE + 1), LARGEST_FILE
+    if compressed and raw[:2] == b"\x1f\x8b" and len(raw) <= most:
+        most = min(most, max(SMALL_UNPACKED, MOST_UNPACKED * len(raw)))
+        raw = gzip.GzipFile(fileobj=io.BytesIO(raw)).read(most + 1)
+    if len(raw) > most:
+        reject(f"{path}: has more than {most:,} bytes")
     return raw
 
 
 def load(path: str) -> Any:
     """A JSON file, compressed or not."""
-    raw = content(path, unpack=True)
+    return parse(text_of(path))
+
+
+def text_of(path: str) -> bytes:
+    """What :func:`load` reads; Rejected where it has more than MOST_VALUES values."""
+    raw = content(path, compressed=True)
     if sum(map(raw.count, (b",", b"[", b"{"))) > MOST_VALUES:
         reject(f"{path}: has more than {MOST_VALUES:,} values")
-    return parse(raw)
+    return raw
+
+
+def shown(text: str) -> str:
+    """One line for a screen: what steers a terminal or ends a line is written out, what is long is cut."""
+    line = "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text[: 2 * _LONGEST_LINE])
+    return line if len(line) <= _LONGEST_LINE else f"{line[: _LONGEST_LINE - 3]}..."
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -418,12 +450,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
         instance, certificate = load(given.instance), load(given.certificate)
         solution = load(given.solution) if given.solution else None
     except (OSError, EOFError, ValueError, zlib.error, Rejected) as fault:
-        print(f"cannot be read: {fault}", file=sys.stderr)
+        print(shown(f"cannot be read: {fault}"), file=sys.stderr)
         return 2
     try:
         verdict = check(instance, certificate, solution)
     except Rejected as fault:
-        print(f"rejected: {fault}")
+        print(shown(f"rejected: {fault}"))
         return 1
     side = "least" if verdict.sense > 0 else "most"
     bound = verdict.bound
@@ -431,10 +463,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     print(f"proven: {told}; {verdict.leaves} leaves")
     if verdict.value is not None and bound is not None:
         gap = abs(verdict.value - bound)
-        ends = "optimal, if the schedule is feasible" if not gap else f"{float(gap):.9g} from the bound"
+        ends = "optimal, if the schedule is feasible" if not gap else f"{decimal(gap)} from the bound"
         print(f"the schedule's value is {verdict.value}: {ends}")
     elif given.solution:
-        print(f'the schedule is not looked at: form "{certificate["form"]}" has no map from schedules to its variables')
+        why = f'form "{certificate["form"]}" has no map from schedules to its variables'
+        print(shown(f"the schedule is not looked at: {why}"))
     return 0
 
 

@@ -12,9 +12,9 @@ from fractions import Fraction
 from typing import Any
 
 try:
-    from schedgap.solvers.certificates.linear import reject
+    from schedgap.solvers.certificates.linear import decimal, reject
 except ImportError:  # the checker runs as a file
-    from linear import reject  # type: ignore[import-not-found, no-redef]
+    from linear import decimal, reject  # type: ignore[import-not-found, no-redef]
 
 Rule = Callable[[Any, str], None]
 """Rejects a value at a place that is not what it must be."""
@@ -33,6 +33,7 @@ def valid(instance: Mapping[str, Any]) -> None:
 
 
 _BESIDE = ("problem", "name", "note", "version")
+_SHORT = 10**20
 
 
 def number(low: Any = None, high: Any = None, *, open_low: bool = False) -> Rule:
@@ -42,7 +43,7 @@ def number(low: Any = None, high: Any = None, *, open_low: bool = False) -> Rule
         if isinstance(value, bool) or not isinstance(value, int | Fraction):
             reject(f"{place}: must be a number")
         if (low is not None and (value < low or (open_low and value == low))) or (high is not None and value > high):
-            reject(f"{place}: {float(value):.9g} is out of range")
+            reject(f"{place}: {decimal(value)} is out of range")
 
     return rule
 
@@ -54,7 +55,7 @@ def whole(low: int, high: int | None = None) -> Rule:
         if isinstance(value, bool) or not isinstance(value, int):
             reject(f"{place}: must be a whole number")
         if value < low or (high is not None and value > high):
-            reject(f"{place}: {value} is out of range")
+            reject(f"{place}: {value if abs(value) < _SHORT else decimal(value)} is out of range")
 
     return rule
 

@@ -16,9 +16,14 @@ GRID = 2**40
 """A multiplier that is a whole number n in the file means n / 2^40."""
 _LONGEST = 10_000
 """Characters of a fraction in a file."""
+_MOST_BITS = 20_000
+"""In the common denominator of all fractions of a leaf: adding up costs the square of its digits."""
 
 _MOST_TERMS = 50_000_000
 """Terms of rows that are looked at before narrowing is given up."""
+
+MOST_PARTS = 2_000_000
+"""Variables, rows and terms of a model; a short instance may ask for more than any memory holds."""
 
 Box = dict[str, tuple[int, int]]
 """Bounds of the variables that splits have narrowed."""
@@ -62,6 +67,7 @@ class Model:
     senses: set[int] = field(default_factory=set)  # with which costs were stored
     # a bound from what a leaf carries and from the box, for minimisation; None where the box is empty
     price: Callable[[Any, Box], Fraction | None] | None = None
+    parts: int = 0  # variables, rows and terms so far
 
     def var(self, name: str, low: Any = 0, high: Any = 1, cost: Any = 0, whole: bool = True) -> str:
         """A variable with finite bounds, not in the wrong order: an empty domain would prove whatever is claimed."""
@@ -70,6 +76,7 @@ class Model:
         least, most = Fraction(low), Fraction(high)
         if least > most or (whole and math.ceil(least) > math.floor(most)):
             reject(f"variable {name} has no value from {least} to {most}")
+        self.parts = within(self.parts + 1)
         self.index[name] = len(self.names)
         self.names.append(name)
         self.low.append(least)
@@ -83,6 +90,7 @@ class Model:
         """A row with ``<=``, ``>=`` or ``=``; terms of the same variable add up."""
         if name in self.rows:
             raise ValueError(f"row {name} is declared twice")
+        self.parts = within(self.parts + 1 + len(terms))
         turn = -1 if sense == "<=" else 1
         added: dict[int, Fraction] = {}
         for variable, coefficient in terms:
@@ -124,14 +132,15 @@ class Adder:
         """
         if not isinstance(multipliers, dict):
             reject("multipliers must be an object by row")
+        for name in multipliers:
+            if name not in self.model.rows:
+                reject(f"there is no row {name}")
         numbers = {name: number(value, f"multiplier of {name}") for name, value in multipliers.items()}
-        below = math.lcm(GRID, *(value.denominator for value in numbers.values()))
+        below = denominator(numbers.values())
         left = {j: c * below for j, c in enumerate(self.cost) if c} if use_cost else {}
         right = 0
         for name, value in numbers.items():
-            row = self.model.rows.get(name)
-            if row is None:
-                reject(f"there is no row {name}")
+            row = self.model.rows[name]
             if value < 0 and not row.equal:
                 reject(f"row {name} is an inequality, its multiplier is negative")
             y = value.numerator * (below // value.denominator)
@@ -219,6 +228,37 @@ class Narrower:
                     todo.extend(again)
                     waiting.update(again)
         return found
+
+
+def within(parts: int) -> int:
+    """Parts of a model, which are no more than MOST_PARTS.
+
+    Raises Rejected: they are.
+    """
+    if parts > MOST_PARTS:
+        reject(f"the model has more than {MOST_PARTS:,} variables, rows and terms")
+    return parts
+
+
+def denominator(numbers: Iterable[Fraction]) -> int:
+    """A common denominator of numbers of a certificate, a multiple of 2^40.
+
+    Raises Rejected: it is so long that adding them up would take as long as a stranger likes.
+    """
+    found = GRID
+    for below in {number.denominator for number in numbers}:
+        found = math.lcm(found, below)
+        if found.bit_length() > _MOST_BITS:
+            reject(f"the fractions have a common denominator of more than {_MOST_BITS:,} binary digits")
+    return found
+
+
+def decimal(value: Any, digits: int = 9) -> str:
+    """A number of a stranger for a message, which may be beyond what a float holds."""
+    try:
+        return f"{float(value):.{digits}g}"
+    except OverflowError:
+        return f"{'-' if value < 0 else ''}10^{int((abs(value).__floor__().bit_length() - 1) * math.log10(2))}"
 
 
 def number(value: Any, what: str) -> Fraction:

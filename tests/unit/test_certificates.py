@@ -44,7 +44,7 @@ ROOT = Path(__file__).resolve().parents[2]
 FOLDER = ROOT / "solvers" / "certificates"
 STANDARD = {
     "argparse", "bisect", "collections", "collections.abc", "contextlib", "dataclasses", "decimal",
-    "fractions", "functools", "gzip", "hashlib", "heapq", "importlib", "importlib.metadata", "instances",
+    "fractions", "functools", "gzip", "hashlib", "heapq", "importlib", "importlib.metadata", "instances", "io",
     "itertools", "json", "linear", "math", "operator", "pathlib", "sys", "typing", "zlib", "__future__",
     "schedgap.solvers.certificates.instances", "schedgap.solvers.certificates.linear",
     "schedgap.solvers.certificates.rules.rings", "rules.rings",
@@ -608,7 +608,7 @@ def test_text_that_is_no_certificate_is_rejected_everywhere(text: str, tmp_path:
 def test_a_certificate_that_is_too_large_is_refused_while_it_is_read(
     tmp_path: Path, made: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("schedgap.benchmarks.proving.LARGEST_CERTIFICATE", 10_000)
+    monkeypatch.setattr(checker, "LARGEST_FILE", 10_000)
     certified, bomb = made["g-vne"], tmp_path / "bomb.gz"
     bomb.write_bytes(gzip.compress(1_000_000 * b" "))
     for path in (bomb, Path("/dev/zero")):

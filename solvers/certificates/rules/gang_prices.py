@@ -8,9 +8,9 @@ from fractions import Fraction
 from typing import Any
 
 try:
-    from schedgap.solvers.certificates.linear import number, reject
+    from schedgap.solvers.certificates.linear import denominator, number, reject
 except ImportError:  # run as a file
-    from linear import number, reject  # type: ignore[import-not-found, no-redef]
+    from linear import denominator, number, reject  # type: ignore[import-not-found, no-redef]
 
 Thing = Mapping[str, Any]
 
@@ -32,6 +32,7 @@ class Priced:
         if not content.get("values", {}).keys() <= sizes.keys():
             reject(f"prices: values must be of sizes from 1 to {self.device}")
         self.values = {sizes[gpu]: number(value, "value") for gpu, value in content.get("values", {}).items()}
+        denominator(self.values.values())
         if any(value < 0 for value in self.values.values()):
             reject("prices: values must be 0 or more")
         self.held = self._held({group.get("gpu") or 0 for gang in told.gangs for group in gang["pods"]})
@@ -67,8 +68,9 @@ class Priced:
     def _weight(self, priority: int | None, given: Any) -> Fraction:
         total = Fraction(0)
         self.cost = [{} for _ in self.told.nodes]
-        for n, size, value in given:
-            price = number(value, "price")
+        prices = [(n, size, number(value, "price")) for n, size, value in given]
+        denominator([price for _, _, price in prices])
+        for n, size, price in prices:
             named = isinstance(size, str)
             if not 0 <= n < len(self.cost) or (not named and size < 0) or price < 0 or size in self.cost[n]:
                 reject("prices: must be 0 or more, on nodes and sizes that there are, each once")

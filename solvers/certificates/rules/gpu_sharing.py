@@ -12,8 +12,10 @@ from functools import cached_property
 from typing import Any
 
 try:
+    from schedgap.solvers.certificates.linear import within
     from schedgap.solvers.certificates.rules.pausing import GRID, held, paused
 except ImportError:  # run as a file
+    from linear import within  # type: ignore[import-not-found, no-redef]
     from rules.pausing import GRID, held, paused  # type: ignore[import-not-found, no-redef]
 
 ENOUGH = 1 - Fraction(1, 10**9)
@@ -149,6 +151,7 @@ def rows(instance: Mapping[str, Any], options: Mapping[str, Any], model: Any) ->
     loss of a slot is at least the mean over the GPUs.
     """
     jobs, horizon, table = instance["jobs"], instance["horizon"], Table(instance)
+    within(len(jobs) * horizon)
     total = sum(server["gpus"] for server in instance["servers"])
     runs: list[set[int]] = []
     for j, job in enumerate(jobs):

@@ -23,8 +23,8 @@ from typing import Any
 
 GRID = 2**40
 MOST_STATES = 20_000
-MOST_SLOTS = 1_000_000
-"""Slots of a horizon that blocks of prices may cover."""
+MOST_SLOTS, MOST_PAIRS = 1_000_000, 20_000_000
+"""Slots, and jobs times slots, that blocks of prices may cover."""
 
 
 def worth(instance: Mapping[str, Any], job: Mapping[str, Any], last: int) -> Fraction:
@@ -119,6 +119,8 @@ def prices(instance: Mapping[str, Any], options: Mapping[str, Any], model: Any) 
             return -by_edges(jobs, devices, horizon, **given)
         if set(given) - {"blocks", "fractions", "whole", "worthless"}:
             raise ValueError("a leaf has blocks, fractions, whole and worthless")
+        if len(jobs) * horizon > MOST_PAIRS:
+            raise ValueError(f"blocks are for at most {MOST_PAIRS} jobs times slots")
         price = _by_slot(given["blocks"], devices, horizon)
         worthless = given.get("worthless", False)
         fractions = given.get("fractions", False)

@@ -12,9 +12,9 @@ from fractions import Fraction
 from typing import Any
 
 try:
-    from schedgap.solvers.certificates.linear import fraction
+    from schedgap.solvers.certificates.linear import fraction, within
 except ImportError:  # run as a file
-    from linear import fraction  # type: ignore[import-not-found, no-redef]
+    from linear import fraction, within  # type: ignore[import-not-found, no-redef]
 
 TINY = Fraction(1, 10**9)
 MOST_PERIODS = 1_000_000
@@ -81,6 +81,7 @@ def rows(instance: Mapping[str, Any], options: Mapping[str, Any], model: Any) ->
     ``q[j,t,p]`` meets p rings or more. Iterations made are those without contention less what q costs.
     """
     h_last, servers, jobs = _horizon(instance, options), instance["servers"], instance["jobs"]
+    within(h_last * (len(servers) + len(jobs)))
     slots = range(1, h_last + 1)
     model.spare = ("x", "q")
     early = h_last < instance["horizon"]

@@ -14,6 +14,11 @@ from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from typing import Any
 
+try:
+    from schedgap.solvers.certificates.linear import within
+except ImportError:  # run as a file
+    from linear import within  # type: ignore[import-not-found, no-redef]
+
 TOLERANCE = 1 + Fraction(1, 10**9)
 """Capacities hold to 1e-9 relative: 0.1 + 0.2 fits 0.3."""
 
@@ -279,9 +284,11 @@ def _up(value: Fraction) -> Fraction:
 def horizon_rows(instance: Mapping[str, Any], options: Mapping[str, Any], model: Any) -> None:
     """``m[i,x]``: job i has at least x worker-slots; rings of slot t have the key ``i,t``."""
     model.sense = -1
+    within(len(instance["jobs"]) * instance["horizon"])
     keys: dict[int, list[tuple[str, Mapping[str, Any]]]] = {t: [] for t in range(1, instance["horizon"] + 1)}
     for i, job in enumerate(instance["jobs"]):
         ring, most = most_slots(instance, job)
+        within(most)
         values = [worth(job, x) for x in range(most + 1)]
         model.constant -= values[0]
         filled = [model.var(f"m[{i},{x}]", 0, 1, values[x] - values[x - 1]) for x in range(1, most + 1)]
