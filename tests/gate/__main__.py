@@ -9,14 +9,18 @@ import sys
 import tempfile
 from pathlib import Path
 
+from gate.attacker import attack
 from gate.commands import questions
 from gate.commands import run as run_commands
 from gate.gates import GATES
 from gate.sweep import EACH, GENERATORS, Part, parts, rare, run, table, too_open
+from support.small_scope import FORMS, count_false
 
 FIXED = 1
 MOST_SKIPPED = 0.02
 """Of all instances: those that an exhaustive search gives up."""
+ATTACKED, STEPS = 30, 400
+"""Instances of each form of certificates, and steps of the attacker on each, in a whole run."""
 
 
 def main() -> int:
@@ -34,8 +38,15 @@ def main() -> int:
     parser.add_argument("--out", type=Path, help="a folder for what is found; a temporary one where not given")
     parser.add_argument("--first", action="store_true", help="stop at the first fault")
     parser.add_argument("--commands", type=int, help="only the command line, on so many seeds of each preset")
+    parser.add_argument(
+        "--certificates", type=int, metavar="N", help="only the attacker of certificates, N instances of each form"
+    )
+    parser.add_argument("--large", action="store_true", help="with --certificates, the larger small-scope classes, too")
     asked = parser.parse_args()
     seeds = [FIXED, random.SystemRandom().randrange(10**9)] if asked.seed is None else [asked.seed]
+    if asked.certificates is not None:
+        false = sum(_certificates(seed, asked.certificates, asked.problem) for seed in seeds)
+        return int(false + (_classes(asked.problem) if asked.large else 0) > 0)
     if asked.commands is not None:
         return int(_commands(seeds[-1], asked.commands, asked.problem, asked.workers) > 0)
     scratch = asked.out or Path(tempfile.mkdtemp(prefix="gate-"))
@@ -64,7 +75,33 @@ def main() -> int:
     print(f"gate: {instances} instances, {faults} faults; seeds {seeds}")
     if whole and asked.problem is None:
         faults += sum(_commands(seed, 1, None, asked.workers) for seed in seeds)
+        faults += sum(_certificates(seed, ATTACKED // len(seeds), None) for seed in seeds)
     return int(faults > 0 or bool(few) or bool(many) or lost)
+
+
+def _certificates(seed: int, instances: int, problems: list[str] | None) -> int:
+    """False bounds that the attacker has accepted."""
+    print(f"gate: certificates attacked, seed {seed}: instances, leaves, accepted, tight, false", flush=True)
+    false = 0
+    for form in FORMS:
+        if problems is None or form.partition(" ")[0] in problems:
+            found = attack(form, seed, instances, STEPS)
+            print(found.line(form), *found.false[:1], flush=True)
+            false += len(found.false)
+    return false
+
+
+def _classes(problems: list[str] | None) -> int:
+    """False bounds of the larger classes, in which every certificate is put to every instance."""
+    print("gate: larger classes: instances, pairs, refused, tight, false", flush=True)
+    false = 0
+    for form, cases in FORMS.items():
+        if problems is None or form.partition(" ")[0] in problems:
+            found = count_false(cases(large=True))
+            told = f"{found.instances:>5} {found.pairs:>8} {found.refused:>8} {found.tight:>7} {len(found.false):>3}"
+            print(f"{form:26} {told} {found.seconds:>7.1f} s", *found.false[:1], flush=True)
+            false += len(found.false)
+    return false
 
 
 def _commands(first: int, count: int, problems: list[str] | None, workers: int) -> int:

@@ -57,7 +57,13 @@ def constant(instance: Mapping[str, Any]) -> Fraction:
 def alone(instance: Mapping[str, Any], options: Mapping[str, Any], model: Any) -> None:
     """The form ``srpt``: no rows; a leaf is ``{}``, its bound :func:`srpt`."""
     value = srpt(instance) / len(instance["tasks"]) + constant(instance)
-    model.price = lambda given, box: value
+
+    def bound(given: Any, box: Mapping[str, tuple[int, int]]) -> Fraction:
+        if given != {}:
+            raise ValueError("a leaf is {}")
+        return value
+
+    model.price = bound
 
 
 def orders(instance: Mapping[str, Any], options: Mapping[str, Any], model: Any) -> None:
