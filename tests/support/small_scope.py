@@ -737,6 +737,91 @@ def gang_rows(*, large: bool = False) -> Iterator[Case]:
         yield Case(instance, optimum, model, multiples(model, ("1", "1/2")), points=[(optimum, point)])
 
 
+# rigid-jobs
+
+
+def _logged(objective: str, large: bool) -> Iterator[tuple[Data, Fraction]]:
+    """Two or three jobs on a pool of two GPUs, or on two pools of one and two."""
+    shapes: list[tuple[int, int, int, list[str] | None]] = [
+        (0, 1, 1, None),
+        (0, 2, 2, None),
+        (1, 1, 2, ["p"]),
+        (0, 3, 1, ["p"]),
+        (1, 2, 1, None),
+    ]
+    for pools in ({"p": 2}, {"p": 1, "q": 2}):
+        for many in (2, 3):
+            for chosen in itertools.combinations_with_replacement(shapes, many):
+                if any(gpus > sum(pools[name] for name in own or pools) for _, _, gpus, own in chosen):
+                    continue
+                jobs = [
+                    {
+                        "id": f"j{j}",
+                        "arrival": arrival,
+                        "length": length,
+                        "gpus": gpus,
+                        **({"pools": own} if own else {}),
+                    }
+                    for j, (arrival, length, gpus, own) in enumerate(chosen)
+                ]
+                data = {
+                    "problem": "rigid-jobs",
+                    "objective": objective,
+                    "pools": [{"id": name, "gpus": gpus} for name, gpus in pools.items()],
+                    "jobs": jobs,
+                }
+                yield data, _shortest(data)
+
+
+def _shortest(data: Data) -> Fraction:
+    """The least mean of the times from arrival to end, over all starts and splits."""
+    jobs = data["jobs"]
+    sizes = {pool["id"]: pool["gpus"] for pool in data["pools"]}
+    last = max(job["arrival"] for job in jobs) + sum(job["length"] for job in jobs)
+    weights = [job["gpus"] * job["length"] if data["objective"] == "area" else 1 for job in jobs]
+    best: list[int] = []
+
+    def place(j: int, used: dict[tuple[str, int], int], cost: int) -> None:
+        if best and cost >= best[0]:
+            return
+        if j == len(jobs):
+            best[:] = [cost]
+            return
+        job = jobs[j]
+        names = job.get("pools", list(sizes))
+        for split in itertools.product(*(range(sizes[name] + 1) for name in names)):
+            if sum(split) != job["gpus"]:
+                continue
+            for start in range(job["arrival"], last - job["length"] + 1):
+                now = dict(used)
+                for slot in range(start, start + job["length"]):
+                    for name, gpus in zip(names, split, strict=True):
+                        now[name, slot] = now.get((name, slot), 0) + gpus
+                if all(now[key] <= sizes[key[0]] for key in now):
+                    place(j + 1, now, cost + weights[j] * (start + job["length"] - job["arrival"]))
+
+    place(0, {}, 0)
+    return Fraction(best[0], sum(weights))
+
+
+def logged_prices(*, large: bool = False) -> Iterator[Case]:
+    """Prices of pools by bucket."""
+    prices = (0, GRID // 4, GRID // 2, GRID) if large else (0, GRID // 2, GRID)
+    for data, optimum in _logged("jct", large):
+        leaves = [
+            {"edges": edges, "prices": [list(line[k * 2 : k * 2 + 2]) for k in range(len(data["pools"]))]}
+            for edges in ([0, 1, 2], [0, 2, 4], [1, 2, 5])
+            for line in itertools.product(prices, repeat=2 * len(data["pools"]))
+        ]
+        yield Case(as_read(data), optimum, checker.model_of(as_read(data), "prices", {}), leaves)
+
+
+def logged_drain(*, large: bool = False) -> Iterator[Case]:
+    """The one certificate of form ``drain``."""
+    for data, optimum in _logged("area", large):
+        yield Case(as_read(data), optimum, checker.model_of(as_read(data), "drain", {}), [{}])
+
+
 FORMS: dict[str, Callable[..., Iterator[Case]]] = {
     "rar-ddls rows": ring_rows,
     "rar-ddls area": area,
@@ -752,6 +837,8 @@ FORMS: dict[str, Callable[..., Iterator[Case]]] = {
     "g-vne prices": rings_priced,
     "ddljs rows": worker_slots_in_rows,
     "ddljs prices": worker_slots_priced,
+    "rigid-jobs prices": logged_prices,
+    "rigid-jobs drain": logged_drain,
     "gang-placement rows": gang_rows,
     "gang-placement prices": gang_prices,
 }
