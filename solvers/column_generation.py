@@ -331,7 +331,7 @@ class Master:
         """Generate columns until the master is solved over all of them, or a limit.
 
         With status CONVERGED, `bound` and `value` agree within the tolerance; with any status but INFEASIBLE,
-        `bound` is valid.
+        `bound` is valid: it is what one pricing of all groups proves at its own duals, never the value of the columns.
 
         Notes
         -----

@@ -213,6 +213,8 @@ _INERTIA = 0.6
 def ascend(evaluate: Evaluate, width: Floats, kinds: int, rounds: int, hope: float = 1.0) -> tuple[float, Floats]:
     """The largest bound found by a subgradient method with inertia, and its prices: deterministic.
 
+    It may stop after any round: each evaluation is a bound by itself, and the best is kept with its prices.
+
     Parameters
     ----------
     width : (B,) slots of the buckets

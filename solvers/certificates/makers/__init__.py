@@ -4,4 +4,7 @@
 ``way(instance, given, value)``, which is optional, says how a tree is made: form, options and
 ``make.Grow``. `given` is the instance as the checker reads it. Problems of other
 packages have rules alone, with ``bounds`` among them.
+
+A maker may stop at any round, size or time. What it hands over is evaluated by the rules, exactly, and claimed is what
+comes of that: a bound is never valid because its maker converged.
 """

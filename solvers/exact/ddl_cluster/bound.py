@@ -20,6 +20,7 @@ _BUCKETS = 300
 _EVALUATIONS = 1_000_000
 """Jobs times evaluations of prices."""
 _FEWEST, _MOST = 60, 400
+"""Evaluations of prices: each is a bound by itself, so few are safe."""
 _FINEST = 60
 _LONGEST = 2**45
 """Ticks until all can be done, at most."""

@@ -29,6 +29,7 @@ _CELLS = 4_000_000
 _STEPS = 600_000_000
 """That times evaluations."""
 _FEWEST, _MOST = 60, 300
+"""Evaluations of prices: each is a bound by itself, so few are safe."""
 _HOPE = 0.3
 
 

@@ -78,7 +78,7 @@ def _pooled_duals(subproblem: RingSubproblem) -> Floats:
 Ints = NDArray[np.int64]
 
 MOST_PRICINGS = 400
-"""Pricings of a bound at most."""
+"""Pricings of a bound at most: each proves one at its own prices."""
 MOST_STATES = 150_000
 """(Job, node, size) triples beyond which no LP over rings is solved for a bound: there it takes more than a second."""
 WORK = 15_000_000

@@ -188,7 +188,7 @@ def all_roots(between: Floats, cost_of: Floats, cap: Ints, longest: int) -> tupl
 
 
 MOST_CRITICAL = 7
-"""Critical hosts of one root; with more, the relaxed value is used."""
+"""Critical hosts of one root; with more, the value of a walk that overfills a host is used: no ring is worth more."""
 
 
 @dataclass(frozen=True)

@@ -24,11 +24,15 @@ _BUCKETS = 300
 _EVALUATIONS = 2_000_000
 """Jobs times evaluations of prices, at about half a microsecond each with many buckets."""
 _FEWEST, _MOST = 60, 400
+"""Evaluations of prices: each is a bound by itself, so few are safe."""
 _MOST_CLASSES = 64
 _MOST_TOGETHER = 4096
 """Jobs times GPUs up to which sets of jobs are gone through."""
 _NODES, _ALL_NODES, _LAST_NODES = 20_000, 40_000_000, 100_000
-"""Of the search for the best set in one bucket, of all searches (a second or two), and of the last one in a bucket."""
+"""Of the search for the best set in one bucket, of all searches (a second or two), and of the last one in a bucket.
+
+A search that is cut answers with what no set exceeds, not with the best set so far.
+"""
 _SAFETY = 1e-9
 _LEFT = 1.001e-9
 """Of a job's work: what the checker lets it leave undone, and more than floats round."""

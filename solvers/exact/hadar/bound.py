@@ -39,6 +39,7 @@ Ints = NDArray[np.int64]
 _BUCKETS = 200
 _EVALUATIONS = 200_000
 _FEWEST, _MOST = 40, 300
+"""Evaluations of prices: each is a bound by itself, so few are safe."""
 _FINEST, _COARSEST, _FINISHES = 200, 25, 100_000
 """Finishes are looked at in steps of 1/n of the time since arrival; n times the jobs."""
 
@@ -393,7 +394,10 @@ MANY = 1_000_000
 LARGE = 5_000_000
 """Beyond so many, utilities by slot are not made."""
 _SHORT, _SHORT_STATES = 10, 500
-"""Slots that a job has at its fastest, and values of progress, up to which block prices take its slots as whole."""
+"""Slots that a job has at its fastest, and values of progress, up to which block prices take its slots as whole.
+
+Beyond, a job may have fractions of slots, which are worth no less.
+"""
 
 
 @once_per_instance

@@ -288,6 +288,7 @@ def _splits(gang: int, fewest: int, most: int, largest: int) -> Iterator[tuple[i
 
 _SCALE = 10**7
 _MOST_COLUMNS = 2_000
+"""Rounds may end anywhere: each cut rests on its own weights and on a capacity that is proven for these."""
 
 
 @dataclass(frozen=True)
