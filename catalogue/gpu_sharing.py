@@ -125,6 +125,7 @@ class GpuSharing(FamilyProblem[GpuSharingInstance]):
         "model_size": "schedgap.formulations.gpu_sharing.models:ilp_nonzeros",
         "bound": "schedgap.solvers.exact.gpu_sharing.bound:lower_bound",
         "quick": "schedgap.heuristics.gpu_sharing.sharing:quick",
+        "first_seconds": "schedgap.heuristics.gpu_sharing.sharing:first_seconds",
         "guarantees": "schedgap.heuristics.gpu_sharing.guarantees:GUARANTEES",
     }
 

@@ -124,6 +124,10 @@ class ProblemOf(ABC, Generic[I_co]):
         """A quick solution for where the model is too large to build; None where there is none."""
         return None
 
+    def first_seconds(self, instance: Instance) -> float:
+        """Seconds, at least, of a first schedule and its check; 0 where every size has one at once."""
+        return 0.0
+
     def warm_up(self, instance: Instance) -> None:
         """Run the compiled code that only large instances need."""
 
@@ -171,9 +175,11 @@ class ProblemOf(ABC, Generic[I_co]):
     def best_start(self, improve: Improve, stated: Callable[[Solution], float] | None = None) -> Function:
         """The function of a search: `improve` is called with the best schedule of the heuristics as the start.
 
-        `stated` orders their schedules by what they say, where a check takes long.
+        `stated` orders their schedules by what they say, where a check takes long. Within a limit of time the end of
+        the list, baselines that take little time, comes first.
         """
-        return from_best(self._inside, self.check, self.sense, improve, stated, bound=self.bound, always=True)
+        return from_best(self._inside, self.check, self.sense, improve, stated, bound=self.bound, always=True,
+            quick_first=True)  # fmt: skip
 
     def started(self, exact: Improve) -> Function:
         """The function of an exact method that starts from the best schedule of the heuristics.
@@ -224,8 +230,8 @@ def methods_of(package: str, kind: Kind, started: str = "") -> Callable[..., Met
 class FamilyProblem(ProblemOf[I_co]):
     """A problem of the family: what it is made of stands as ``package.module:function`` in :attr:`functions`.
 
-    Each takes the instance. ``check`` takes a parsed solution beside it; ``model_size``, ``bound``, ``quick`` and
-    ``warm_up`` are as the methods that call them, and may be missing; ``guarantees`` is a table.
+    Each takes the instance. ``check`` takes a parsed solution beside it; ``model_size``, ``bound``, ``quick``,
+    ``first_seconds`` and ``warm_up`` are as the methods that call them, and may be missing; ``guarantees`` is a table.
     """
 
     functions: ClassVar[Mapping[str, str]]
@@ -254,6 +260,9 @@ class FamilyProblem(ProblemOf[I_co]):
     def bound(self, instance: Instance) -> float | None:
         bound: float | None = self._of("bound", instance)
         return bound
+
+    def first_seconds(self, instance: Instance) -> float:
+        return float(self._of("first_seconds", instance) or 0.0)
 
     def quick(self, instance: Instance) -> Solution | None:
         found: Solution | None = self._of("quick", instance)

@@ -74,6 +74,10 @@ def run_method(
     given = method_settings(chosen, settings)
     check = checker_of(problem, instance) if check is None else check
     known: list[Solution] = [] if options.start is None else [options.start]
+    least, left = problem.first_seconds(instance), options.deadline.remaining()
+    if left is not None and left < least and not known:
+        reason = f"a first schedule and its check take at least {least:.0f} s here, {left:.3g} s are left"
+        return Result(Status.UNKNOWN, termination=Termination.TIME_LIMIT, solve_seconds=0.0, info={"reason": reason})
     try:
 
         def work(own: SolveOptions) -> Result:
@@ -129,15 +133,16 @@ def _within_budget(
 ) -> Result:
     """The result of a method; what it has, or else a quick solution, where its time or memory is over."""
     result: Result | None = None
+    scored: float | None = None  # the objective of the solution that was reported last
     bounded = options.deadline.moment is None or method.kind is Kind.HEURISTIC
     reports_bound = bool(method.started) or method.kind is Kind.ENGINE
     tell = options.report
 
     def report(solution: Solution | None, objective: float | None, bound: float | None) -> None:
-        nonlocal bounded
+        nonlocal bounded, scored
         bounded = bounded or bound is not None
         if solution is not None:
-            known[:] = [solution]
+            known[:], scored = [solution], objective
         if tell is not None:
             tell(solution, objective, bound)
 
@@ -169,6 +174,8 @@ def _within_budget(
         return result
 
     def quick() -> tuple[Solution, float] | None:
+        if known and scored is not None:  # whoever reports it has asked the checker
+            return known[0], scored
         return best_accepted([known[0] if known else problem.quick(instance)], check, problem.sense)
 
     last = _quickly(quick, seconds)

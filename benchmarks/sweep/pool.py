@@ -7,9 +7,11 @@ import signal
 import time
 import warnings
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Future, wait
+from contextlib import contextmanager
 from dataclasses import dataclass, field
+from multiprocessing import resource_tracker
 from types import TracebackType
 from typing import Generic, Self, TypeVar
 
@@ -17,6 +19,7 @@ from joblib.externals.loky import ProcessPoolExecutor
 
 from schedgap.benchmarks.sweep.progress import TICK, ticking
 from schedgap.catalogue.method import one_line
+from schedgap.formulations.common.errors import InputError
 from schedgap.formulations.common.parent import end_with_parent
 from schedgap.solvers.budget import share_memory
 
@@ -44,6 +47,36 @@ def prepare(parent: int, workers: int = 1) -> None:
     share_memory(workers)
 
 
+def _executor(sharers: int) -> ProcessPoolExecutor:
+    """An executor of one process, which is not started yet.
+
+    Raises InputError: the system gives no semaphores, which lie in shared memory.
+    """
+    try:
+        return ProcessPoolExecutor(max_workers=1, initializer=prepare, initargs=(os.getpid(), sharers))
+    except OSError as error:
+        reason = error.strerror or error
+        raise InputError(f"workers: their locks need shared memory (/dev/shm on Linux): {reason}") from error
+
+
+@contextmanager
+def _deaf_children() -> Iterator[None]:
+    """Within it a process that is started has Ctrl-C blocked from its first moment, not only from :func:`prepare` on.
+
+    A terminal sends Ctrl-C to all processes of a command. One that still imports its modules would print a traceback.
+    This process gets its own at the end.
+    """
+    if not hasattr(signal, "pthread_sigmask"):
+        yield
+        return
+    resource_tracker.ensure_running()  # which ends by unblocking Ctrl-C
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
 @dataclass
 class _Slot(Generic[_T, _R]):
     """One worker process and what it is doing."""
@@ -60,10 +93,10 @@ class _Slot(Generic[_T, _R]):
         self.item, self.tries, self.began = item, tries, time.monotonic()
         for again in (True, False):
             if self.executor is None:
-                given = os.getpid(), self.sharers
-                self.executor = ProcessPoolExecutor(max_workers=1, initializer=prepare, initargs=given)
+                self.executor = _executor(self.sharers)
             try:
-                self.future = self.executor.submit(function, item)
+                with _deaf_children():
+                    self.future = self.executor.submit(function, item)
                 return
             except BrokenExecutor:  # it died while idle; that is not this item's doing
                 self.end()

@@ -319,7 +319,9 @@ def run_policy(
     cluster = Cluster(data)
     arrival = (data.arrival if ready is None else ready).tolist()
     coming = sorted(range(len(arrival)), key=lambda j: (arrival[j], j), reverse=True)
-    queue: list[tuple[float, int]] = []
+    keys: list[tuple[float, int]] = []  # of the jobs that wait, in order
+    queue: list[int] = []
+    key_of: dict[int, tuple[float, int]] = {}
     decisions = 0
     stopped = False
     while coming or queue or cluster.running:
@@ -334,12 +336,15 @@ def run_policy(
         cluster.finish()
         while coming and arrival[coming[-1]] == cluster.slot:
             job = coming.pop()
-            bisect.insort(queue, (priority(job), job))
+            key_of[job] = priority(job), job
+            place = bisect.bisect_left(keys, key_of[job])
+            keys.insert(place, key_of[job])
+            queue.insert(place, job)
         if queue:
             decisions += 1
-            started = set(decide(cluster, [job for _, job in queue]))
-            if started:
-                queue = [entry for entry in queue if entry[1] not in started]
+            for job in set(decide(cluster, queue)):
+                place = bisect.bisect_left(keys, key_of.pop(job))
+                del keys[place], queue[place]
     return Run(cluster, decisions, len(coming) + len(queue), stopped)
 
 

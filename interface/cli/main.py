@@ -109,15 +109,19 @@ def _told(arguments: list[str]) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return PIPE_CLOSED
     except MemoryError:
-        return _fail("error: out of memory", 4)
+        return _fail(f"error: out of memory{_address_space()}", 4)
     except OSError as error:
+        if _is_starved(error):
+            return _fail(f"error: out of memory{_address_space()}", 4)
         if error.filename is None and not _is_output(error):
             traceback.print_exc()
             return _fail("internal error, please report it", 5)
         return _fail(f"error: {error.filename or 'standard output'}: {error.strerror}", 2)
-    except Exception:
+    except Exception as error:
         if interrupt.TORN.is_set():
             return _fail("interrupted", INTERRUPTED)
+        if _is_starved(error):
+            return _fail(f"error: out of memory{_address_space()}", 4)
         traceback.print_exc()
         return _fail("internal error, please report it", 5)
 
@@ -127,6 +131,23 @@ def _is_output(error: OSError) -> bool:
     import errno
 
     return error.errno in (errno.ENOSPC, errno.EIO, errno.EBADF)
+
+
+def _address_space() -> str:
+    """How little memory this process may have, for a message; "" where the system sets no limit."""
+    with suppress(ImportError):  # a system without such limits
+        import resource
+
+        limit = resource.getrlimit(resource.RLIMIT_AS)[0]
+        if limit != resource.RLIM_INFINITY:
+            return f": this process may have {limit >> 20} MB of address space (ulimit -v)"
+    return ""
+
+
+def _is_starved(error: Exception) -> bool:
+    """Whether a limit of memory is behind it: a library is not loaded, or a thread not started, for want of room."""
+    loading = isinstance(error, ImportError | OSError) and getattr(error, "filename", None) is None
+    return (loading and bool(_address_space())) or "can't start new thread" in str(error)
 
 
 def _fail(message: str, status: int) -> int:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +12,11 @@ import pytest
 from support.command import Command
 
 import schedgap
+from schedgap.catalogue.method import Given, Kind, Method
+from schedgap.catalogue.registry import find_problem, read_instance
+from schedgap.catalogue.run import run_method
 from schedgap.formulations.common.errors import Disagreement
+from schedgap.solvers.result import Deadline, Result, SolveOptions
 
 
 def test_solve_writes_it_to_its_file(
@@ -67,3 +73,48 @@ def test_an_input_is_not_overwritten(command: Command, data: Path, tmp_path: Pat
     ran = command("import", "csv", instance, "--problem", "rar-ddls", "--out", instance)
     assert ran.status == 2 and "is an input too" in ran.message
     assert instance.read_bytes() == before
+
+
+@pytest.mark.parametrize("megabytes", [200, 300, 400])
+def test_a_starved_process_says_what_it_lacks(data: Path, megabytes: int) -> None:
+    """Libraries that are not loaded for want of room tell stories of their own, in tracebacks."""
+    line = (
+        f"ulimit -v {megabytes * 1024}; exec {sys.executable} -m schedgap.cli.main solve {data / 'rar-14-mixed.json'}"
+    )
+    ran = subprocess.run(["bash", "-c", line], capture_output=True, text=True, check=False)
+    assert ran.returncode == 4 and ran.stdout == ""
+    limit = f"this process may have {megabytes} MB of address space (ulimit -v)"
+    assert ran.stderr.splitlines()[-1] == f"schedgap: error: out of memory: {limit}"
+    assert "Traceback" not in ran.stderr
+
+
+def test_a_limit_too_short_for_any_schedule_says_so_before_the_work_begins(
+    data: Path, command: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    problem = find_problem("gpu-sharing")
+    monkeypatch.setattr(type(problem), "first_seconds", lambda *_: 1e6)
+    for method in ("cp", "sjf"):
+        ran = command("solve", data / "gpu-sharing-share_03.json", "--method", method, "--time-limit", 50, "--json")
+        assert ran.status == 4 and json.loads(ran.out)["status"] == "unknown"
+        assert "a first schedule and its check take at least 1000000 s here, 50 s are left" in ran.err
+    assert command("solve", data / "gpu-sharing-share_03.json", "--method", "sjf").status == 0
+
+
+def test_a_schedule_that_was_reported_is_not_lost_to_the_limit(data: Path) -> None:
+    """Its check took longer than what is left after the limit; whoever reported it had asked the checker."""
+    problem, instance = read_instance(data / "rar-14-mixed.json")
+    best = run_method(problem, instance, "cp", SolveOptions())
+
+    def reports(given: object, options: SolveOptions) -> Result:
+        assert options.report is not None
+        options.report(best.solution, best.objective, None)
+        while True:  # until it is cut
+            pass
+
+    method: Method = Method("late", "reports a schedule and is cut", Kind.EXACT, Given("late", reports))
+    monkeypatch = pytest.MonkeyPatch()
+    with monkeypatch.context() as patched:
+        patched.setattr(problem, "methods", (*problem.methods, method))
+        patched.setattr("schedgap.catalogue.run.best_accepted", lambda *_: None)  # no time is left for a check
+        answer = run_method(problem, instance, "late", SolveOptions(deadline=Deadline.after(0.2)))
+    assert (answer.solution, answer.objective) == (best.solution, best.objective)

@@ -243,7 +243,7 @@ def commit(folder: Path, text: str) -> str:
     return git(folder, "rev-parse", "HEAD")
 
 
-INSTALL = "python -m pip install ."
+INSTALL = "python -m pip install -c .ci/versions.txt ."
 BUILD = "if [ -e setup.py ]; then python setup.py; fi"  # what pip would run of the folder it is in
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import io
 import os
 import re
@@ -408,3 +409,28 @@ def test_an_interrupt_while_a_worker_starts_is_told_as_one(monkeypatch: pytest.M
         pool.run([-1], lambda item, outcome: None, lambda item, why, seconds: None)
     workers[0].join(PATIENCE)
     assert workers[0].exitcode == -signal.SIGTERM
+
+
+def _blocks_ctrl_c(_: object) -> bool:
+    return signal.SIGINT in signal.pthread_sigmask(signal.SIG_BLOCK, ())
+
+
+def test_a_worker_has_ctrl_c_blocked_from_its_first_moment_and_its_parent_only_meanwhile() -> None:
+    """Until it is set up it would print a traceback of its imports beside the line of its parent."""
+    told: list[bool] = []
+    with Pool(_blocks_ctrl_c, 1) as pool:
+        pool.run([0, 1], lambda _, outcome: told.append(outcome), lambda *_: None)
+    assert told == [True, True] and not _blocks_ctrl_c(None)
+
+
+def test_workers_without_semaphores_are_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As where /dev/shm is read-only."""
+
+    def refused(*_: object, **__: object) -> None:
+        raise OSError(errno.EROFS, "Read-only file system")
+
+    monkeypatch.setattr("schedgap.benchmarks.sweep.pool.ProcessPoolExecutor", refused)
+    with Pool(abs, 1) as pool, pytest.raises(InputError) as error:
+        pool.run([1], lambda *_: None, lambda *_: None)
+    assert str(error.value).startswith("workers: their locks need shared memory")
+    assert str(error.value).endswith(": Read-only file system")
