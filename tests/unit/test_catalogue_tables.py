@@ -10,7 +10,7 @@ from schedgap.catalogue.registry import BUILT_IN, find_problem
 from schedgap.formulations.common.options import named
 from schedgap.heuristics.common.guarantee import Guarantee
 
-TAKEN = {"check": 2, "model_size": 1, "bound": 1, "quick": 1, "warm_up": 1}
+TAKEN = {"check": 2, "model_size": 1, "bound": 1, "quick": 1, "first_seconds": 1, "warm_up": 1}
 """Functions of a problem, with how many arguments each is called with."""
 
 
