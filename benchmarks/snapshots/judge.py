@@ -192,7 +192,8 @@ class _Judge:
         answers: dict[str, Lost] = {}
         same: dict[str, Lost] = {}
         for turn, gang in enumerate(gangs):
-            mine, key = inner.get(gang.id), self._alike(gang)
+            mine = inner.get(gang.id)
+            key = self._alike(gang, mine)
             if key in same and gang.id not in seats:
                 answers[gang.id] = replace(same[key], gang=gang.id)
                 continue
@@ -204,7 +205,7 @@ class _Judge:
         cured: dict[str, Lost] = {}
         for turn, item in enumerate(asked):
             gang = by_name[item.gang]
-            key = self._alike(gang)
+            key = self._alike(gang, inner.get(gang.id))
             asking.turn_to(len(asked) - turn)
             if key not in cured:
                 cured[key] = self._cured(item, gang, inner.get(gang.id), kept)
@@ -215,12 +216,13 @@ class _Judge:
                 fate = BARRED if aside.barred else ASIDE
                 yield Lost(aside.gang, aside.pods, aside.gpus, fate, 0, (aside.reason,))
 
-    def _alike(self, gang: Gang) -> str:
-        """What gangs with the same answers have in common."""
+    def _alike(self, gang: Gang, mine: Gang | None) -> str:
+        """What gangs with the same answers have in common, in both readings."""
         facts = self.snapshot.facts
         own = gang.id if gang.id in facts.seated else ""
         rest = (own, facts.relaxed.get(gang.id), facts.rests.get(gang.id), facts.words.get(gang.id))
-        return f"{gang.model_dump_json(exclude={'id', 'arrival'})} {rest}"
+        both = [one.model_dump_json(exclude={"id", "arrival"}) for one in (gang, mine) if one is not None]
+        return f"{both} {rest}"
 
     def _file(self, name: str) -> str:
         return f"lost-{self.numbers[name]}.cert"

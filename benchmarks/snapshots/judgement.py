@@ -255,7 +255,7 @@ class Judgement:
             late = to == "bound" and self.bound_values is None and not self.snapshot.apart
             return f"{head}{'the time was over before a bound was known; ' if late else ''}"
         if value == float("inf"):
-            return f"{head}{'nothing of it was reached' if more else 'none of it is needed'}; "
+            return f"{head}{'the scheduler reached none of it' if more else 'none of it is needed'}; "
         return f"{head}ratio to the {to}: {significant(value)}; "
 
     @property
@@ -296,7 +296,7 @@ class Judgement:
                 reasons[one.fate] += [text for text in one.reasons if text not in reasons[one.fate]]
         clauses = []
         for fate, words in (
-            (FITS, "{} more fits|{} more fit"),
+            (FITS, "1 more gang fits|{} more gangs fit"),
             (COULD, "{} could be placed in another's place|{} could be placed in others' place"),
             (MAY, "{}|{}"),
             (BARRED, "{} cannot be placed by anyone now|{} cannot be placed by anyone now"),
@@ -307,7 +307,7 @@ class Judgement:
             if not count:
                 continue
             single, several = words.split("|")
-            text = (single if count == 1 else several).format(many(count, "gang"))
+            text = (single if count == 1 else several).format(count if fate == FITS else many(count, "gang"))
             why = "; ".join(reasons.get(fate, [])[:3])
             clauses.append(f"{text}: {why}" if fate in (MAY, ASIDE) else text)
         return "; ".join(clauses)

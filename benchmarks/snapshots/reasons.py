@@ -16,6 +16,7 @@ from schedgap.solvers.result import Result, Status
 
 UNDECIDED = "could be placed alone; why the best decision does without it is undecided in the time"
 REQUEST = "its request for"
+PREFERRED = "its preferred level, whose label some nodes lack"
 CLOSED = "nodes that do not take it"
 MOST_NODES = 3
 """Nodes that one reason names."""
@@ -155,6 +156,8 @@ class Reasons:
         result = {
             words.required: unbound.model_copy(update={"required": None, "preferred": None}) if gang.required else gang
         }
+        if gang.required is None and gang.preferred is not None:
+            result[PREFERRED] = unbound.model_copy(update={"preferred": None})
         result[CLOSED] = plain
         result["its quota"] = gang.model_copy(update={"queue": None})
         result[words.per_node] = gang.model_copy(update={"per_node": None})

@@ -86,8 +86,7 @@ KUBERNETES: tuple[Row, ...] = (
     Row("pod", "hostPort", RELAXED, "its host ports"),
     Row("pod", "volumes", RELAXED, "the nodes of its volumes"),
     Row("pod", "resourceClaims", UNREAD, "it asks for a DRA claim"),
-    Row("pod", "runtimeClassName", RELAXED, "the nodes of its runtime class"),
-    Row("pod", "os", IDLE, "nodes of another system have a label"),
+    Row("pod", "runtimeClassName os", IDLE, "what they ask of nodes is copied into the pod's selector and tolerations"),
     Row("pod", " ".join(_SPEC_IDLE.split()), IDLE, "they bear on how it runs"),
     Row("scheduler", "default-scheduler kai-scheduler hami-scheduler volcano yunikorn koord-scheduler"
         " scheduler-plugins-scheduler grove-scheduler", KEPT, "a pod without a gang of theirs waits alone"),
