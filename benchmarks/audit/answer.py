@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from schedgap.benchmarks.report.sheet import Column, Sheet
@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 _UNITS = (100 * 3600.0, 86400.0, "days"), (100 * 60.0, 3600.0, "h"), (100.0, 60.0, "min"), (0.0, 1.0, "s")
 """From so many seconds on, the seconds of a unit, and its name."""
 _WIDE = 118
+NOTHING = 0.005
+"""A smaller share than this is told as nothing."""
 
 
 def span_of(*seconds: float) -> str:
@@ -38,7 +40,7 @@ def duration(seconds: float | None) -> str:
 
 def share(least: float, most: float) -> str:
     """``at least 72%, at most 80%``; less than half a percent is nothing."""
-    if most < 0.005:
+    if most < NOTHING:
         return "nothing"
     return f"at least {max(0.0, least):.0%}, at most {most:.0%}"
 
@@ -61,7 +63,7 @@ def sentence(audit: Audit) -> str:
     waited = (recorded.objective or 0.0) - audit.work
     reached, least = (max(0.0, value - audit.work) for value in (best.objective, side.bound))
     begin = f"your {load.jobs:,} jobs waited {span_of(waited)} on average; "
-    if gains["jct"][1] < 0.005:
+    if gains["jct"][1] < NOTHING:
         return f"{begin}with the same GPUs no schedule does better: nothing was avoidable"
     if best is recorded:
         return f"{begin}with the same GPUs no better schedule was found, and none waits less than {span_of(least)}"
@@ -71,23 +73,29 @@ def sentence(audit: Audit) -> str:
 def answer_lines(audit: Audit) -> list[str]:
     """The sentence, and the shares with what they take for granted; or why there are none."""
     told = sentence(audit)
-    if told:  # the conditions stand in the line before
-        short = audit.verdict.replace(f", {conditions(audit)}", "").replace("avoidable: ", "avoidable, if so: ")
-        lines = [f"{told}, {conditions(audit)}", short]
-    else:
-        lines = [audit.verdict]
     gains = audit.avoidable(audit.sides[0])
-    recorded, best = audit.sides[0].recorded, audit.sides[0].best_weighted
-    bound = audit.sides[0].weighted_bound
-    if told and gains is not None and "weighted" in gains and recorded and best and bound is not None:
-        least, most = gains["weighted"]
-        assert recorded.weighted is not None and best.weighted is not None
-        lines.append(
-            f"each job weighted by its GPU time, so that it counts what idle GPUs cost while work waited: avoidable, "
-            f"if so, {share(least, most)} ({span_of(recorded.weighted)}, where {span_of(bound, best.weighted)} was "
-            "possible)"
-        )
-    return [line for line in lines if line]
+    if not told or gains is None:
+        return [audit.verdict]
+    if gains["jct"][1] < NOTHING:  # holds of any cluster, so nothing is taken for granted
+        return [told, audit.verdict, *_weighted(audit, gains)]
+    given = conditions(audit)
+    short = audit.verdict.replace(f", {given}", "").replace("avoidable: ", "avoidable, if so: ")
+    return [f"{told}, {given}", short, *_weighted(audit, gains)]
+
+
+def _weighted(audit: Audit, gains: Mapping[str, tuple[float, float]]) -> list[str]:
+    """What the mean weighted by GPU time says, in a line."""
+    side = audit.sides[0]
+    recorded, best, bound = side.recorded, side.best_weighted, side.weighted_bound
+    if "weighted" not in gains or recorded is None or best is None or bound is None:
+        return []
+    assert recorded.weighted is not None and best.weighted is not None
+    was, could = span_of(recorded.weighted), span_of(bound, best.weighted)
+    least, most = gains["weighted"]
+    told = f"nothing ({was})" if most < NOTHING else f"if so, {share(least, most)} ({was}, where {could} was possible)"
+    return [
+        "each job weighted by its GPU time, so that it counts what idle GPUs cost while work waited: avoidable, " + told
+    ]
 
 
 def short_text(audit: Audit) -> str:
@@ -153,7 +161,7 @@ def schedules(audit: Audit) -> Sheet:
         (
             ", ".join(row.name for row in same),
             *figures[:-1],
-            "; ".join(dict.fromkeys(row.reason for row in same if row.reason)),
+            "; ".join(dict.fromkeys(row.reason for row in same if row.reason and row.status != "feasible")),
         )
         for figures, same in rows.items()
     ]
@@ -201,8 +209,13 @@ def _wait(side: Side, name: str) -> float | None:
 
 def meaning(audit: Audit) -> Sequence[str]:
     """What the answer means, for the page."""
-    if not sentence(audit):
+    gains = audit.avoidable(audit.sides[0])
+    if not sentence(audit) or gains is None:
         return ()
+    if gains["jct"][1] < NOTHING:
+        return (
+            "Proven: no schedule, of any scheduler, lets these jobs end more than half a percent sooner on average.",
+        )
     return (
         "The upper end was reached by a schedule of the same jobs that was checked; the lower end is proven: no "
         "schedule, of any scheduler, is below it.",

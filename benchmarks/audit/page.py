@@ -42,9 +42,9 @@ def audit_page(audit: Audit) -> str:
         )
     ]
     side = audit.sides[0]
-    scored = [row for row in side.rows if row.scores is not None]
+    scored = [row for row in side.rows if row.scores is not None and row.status != "relaxed"]
     if any(row.scores.wait.p99 > 0 for row in scored if row.scores is not None):
-        pictures.append(picture(_waits(scored), "share of the jobs that waited at most so long, by schedule"))
+        pictures.append(picture(_waits(_few(scored)), "share of the jobs that waited at most so long, by schedule"))
     if scored and audit.timed:
         pictures += _gantts(side, scored, audit.jobs)
     lines, first = answer_lines(audit), [what_if(audit), *audit.shared()]
@@ -56,10 +56,19 @@ def audit_page(audit: Audit) -> str:
         pictures=pictures,
         first=sheets,
         sheets=every,
-        answer=lines[0],
+        answer=lines[0][:1].upper() + lines[0][1:],
         shares=[*lines[1:], *audit.clash_lines()],
         meaning=meaning(audit),
     )
+
+
+def _few(rows: list[Row]) -> list[Row]:
+    """The first schedule and, of those that differ, the best ones, as many as have colours of their own."""
+    apart: dict[tuple[float | None, float | None], Row] = {}
+    for row in rows[1:]:
+        apart.setdefault((row.objective, row.weighted), row)
+    best = sorted(apart.values(), key=lambda row: row.objective or np.inf)
+    return [rows[0], *best[: len(PALETTE)]]
 
 
 def _unit(seconds: float) -> tuple[float, str]:

@@ -155,11 +155,11 @@ class Reading:
         for j, (job, held) in enumerate(zip(self.jobs, places, strict=True)):
             arrival, length, _ = slots_of(job, self.slot)
             if start[j] < arrival - 1:
-                return f"{job.id} starts before it was submitted"
+                return f"job {job.id} starts before it was submitted"
             if not set(held) <= self.usable[j]:
-                return f"{job.id} is on GPUs that it may not use"
+                return f"job {job.id} is on GPUs that it may not use"
             if sorted(held.values(), reverse=True) != list(self.shapes_of[j]):
-                return f"{job.id} does not lie on servers as it did"
+                return f"job {job.id} does not lie on servers as it did"
             for n, gpus in held.items():
                 more = [
                     _part(amount, gpus, job, word in self.kept)

@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from schedgap.benchmarks.audit.answer import answer_lines, conditions, hours, sentence, share, short_text
+from schedgap.benchmarks.audit.answer import NOTHING, answer_lines, conditions, hours, sentence, share, short_text
 from schedgap.benchmarks.audit.limit import Limit
 from schedgap.benchmarks.audit.load import Clash, Load, Share
 from schedgap.benchmarks.importers.traces import TraceJob, TraceServer
@@ -192,7 +192,10 @@ class Audit:
     @property
     def sentence(self) -> str:
         """What to tell somebody who has a minute, with what it takes for granted; empty where there is no ratio."""
-        return f"{text}, {conditions(self)}" if (text := sentence(self)) else ""
+        gains = self.avoidable(self.sides[0])
+        if not (text := sentence(self)) or gains is None or gains["jct"][1] < NOTHING:
+            return text
+        return f"{text}, {conditions(self)}"
 
     @property
     def verdict(self) -> str:
@@ -231,9 +234,9 @@ class Audit:
         waiting = gains.get("wait")
         text = f"avoidable: {share(*gains['jct'])} of the time between submission and end"
         text += (
-            f" ({waiting[0]:.0%} to {waiting[1]:.0%} of the waiting)" if waiting and gains["jct"][1] >= 0.005 else ""
+            f" ({waiting[0]:.0%} to {waiting[1]:.0%} of the waiting)" if waiting and gains["jct"][1] >= NOTHING else ""
         )
-        return f"{text}, {conditions(self)}" if gains["jct"][1] >= 0.005 else text
+        return f"{text}, {conditions(self)}" if gains["jct"][1] >= NOTHING else text
 
     def _without_gains(self) -> str:
         """Why nothing can be said of what is avoidable."""

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import gzip
 import json
+import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -262,6 +264,30 @@ def hostile() -> dict[str, str]:
         ),
         "condor": "[" + ",".join('{"ClusterId": 1}' for _ in range(MEGABYTE // 17)) + "]",
     }
+
+
+_READ_ALL = """
+import resource, sys
+from schedgap.benchmarks.audit.run import format_of
+from schedgap.benchmarks.importers.traces import read_trace
+from schedgap.formulations.common.errors import InputError
+for path in sys.argv[1:]:
+    try:
+        read_trace(format_of(None, path, {}), [path])
+    except InputError:
+        pass
+print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
+"""
+
+
+def test_hostile_logs_take_less_than_a_gigabyte(tmp_path: Path) -> None:
+    paths = []
+    for name, text in hostile().items():
+        paths.append(tmp_path / name)
+        paths[-1].write_text(text)
+    run = [sys.executable, "-c", _READ_ALL, *map(str, paths)]
+    kilobytes = int(subprocess.run(run, check=True, capture_output=True, text=True).stdout)
+    assert kilobytes < 2**20
 
 
 @pytest.mark.parametrize("name", hostile())
