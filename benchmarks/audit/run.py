@@ -150,7 +150,7 @@ def audit(
     methods : only these schedulers; all of the problem where not given
     window : ``500``, the first 500 jobs; ``busiest``, the 500 that waited most; ``busiest:N``
     time_scale : factor on all times
-    cluster : ``+8``, ``-8`` or ``+8:a100``: so many GPUs more or fewer, perhaps of a type; ``observed``: as many as were busy at once
+    cluster : ``+8``, ``-8``, ``+8:a100``: so many GPUs more or fewer; ``observed``: as many as were busy at once
     sharing : what if two jobs might share a GPU, each by so much slower (``1`` is free): a side for each number
     tenant : only jobs of this queue, partition or virtual cluster
     time_limit : seconds for each scheduler; one that is cut has no figure
