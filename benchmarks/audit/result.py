@@ -185,6 +185,7 @@ class Audit:
     chosen: bool = False  # these are jobs of one tenant or window: others held GPUs, too
     running: int = 0  # jobs that had not ended when the log was written: they are left out, and held GPUs, too
     pending: int = 0  # jobs that still waited then
+    unread: int = 0  # rows that do not count and may have held GPUs
     jobs: tuple[TraceJob, ...] = ()  # those that count
     condition: str = ""  # what must be assumed of the cluster for the answer to hold
     same_everywhere: bool = False  # jobs that named no type are taken to last as long on each
@@ -204,6 +205,9 @@ class Audit:
         if self.running:
             jobs, whose = ("1 job", "it") if self.running == 1 else (f"{self.running:,} jobs", "they")
             parts.append(f"but {jobs} had not ended, and GPUs that {whose} may have held count as idle")
+        if self.unread:
+            rows = "1 row that does not count" if self.unread == 1 else f"{self.unread:,} rows that do not count"
+            parts.append(f"but {rows} may have held GPUs, which count as idle")
         if self.pending:
             jobs = "1 job" if self.pending == 1 else f"{self.pending:,} jobs"
             parts.append(f"the queue had not drained: {jobs} still waited when the log was written, and do not count")

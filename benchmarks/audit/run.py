@@ -41,6 +41,12 @@ from schedgap.formulations.common.numbers import MINIMISE
 
 PENDING = "never started (PENDING"
 """How the reason begins why a job that waited when the log was written does not count."""
+NO_GPU = "no GPU"
+_HELD_NO_GPU = (
+    *(NO_GPU, NOT_ENDED, "never started", "was never", "is a step", "is of another tenant", "is outside the window"),
+    *("is a record of another kind", "lasts no time", "is a ", "is no node"),
+)
+"""How the reasons begin why a row does not count that held no GPU, or is told of elsewhere."""
 BUSIEST = 500
 """Jobs of the busiest window, where no number is given."""
 OBSERVED = "observed"
@@ -212,6 +218,8 @@ def audit(
     if chosen.id == BASE:
         sides = _kept_sides(reading, maker, methods, scheduler, title, cluster, sharing)
         notes += _told(reading)
+        if {"processors", "memory"} & set(reading.kept) and left_out.get(NO_GPU):
+            notes.append(f"{left_out[NO_GPU]:,} jobs without GPUs may have held processors and memory of these nodes")
         clashes = reading.clashes
     else:
         changed = [(what, _changed(machines, what)) for what in cluster if what != OBSERVED]
@@ -239,7 +247,8 @@ def audit(
         running=left_out.get(NOT_ENDED, 0) if recorded else 0,
         pending=sum(count for why, count in left_out.items() if why.startswith(PENDING)) if recorded else 0,
         jobs=tuple(jobs),
-        condition=reading.condition if chosen.id == BASE else "",
+        unread=sum(count for why, count in left_out.items() if not why.startswith(_HELD_NO_GPU)) if recorded else 0,
+        condition=_condition(reading) if chosen.id == BASE else "",
         same_everywhere=reading.same_everywhere and chosen.id == BASE,
     )
     if folder is not None:
@@ -411,6 +420,12 @@ def _gpus_more(reading: Reading, changed: Reading, what: str) -> str:
         if after[kind] != before[kind]
     ]
     return ", ".join(differ) or what
+
+
+def _condition(reading: Reading) -> str:
+    """What must be assumed of the cluster, and of clusters that one log tells of."""
+    clusters = len({job.cluster for job in reading.jobs})
+    return reading.condition + (f" and its {clusters} clusters were one" if clusters > 1 else "")
 
 
 def _told(reading: Reading) -> list[str]:

@@ -131,3 +131,10 @@ def test_a_queue_that_had_not_drained_is_told(tmp_path: Path) -> None:
     (tmp_path / "log").write_text(head + "".join(rows))
     found = audit(tmp_path / "log", methods=["fifo"])
     assert "the queue had not drained: 1 job still waited when the log was written" in found.verdict
+
+
+def test_what_was_not_read_stands_in_the_line() -> None:
+    parts = audit(WORLD / "sacct-mps.txt", methods=["fifo"])
+    assert "but 2 rows that do not count may have held GPUs" in parts.verdict and parts.unread == 2
+    clusters = audit(WORLD / "sacct-two-clusters.txt", methods=["fifo"])
+    assert clusters.condition.endswith("and its 2 clusters were one") and not clusters.unread
