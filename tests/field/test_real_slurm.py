@@ -17,6 +17,7 @@ from pathlib import Path
 import pytest
 
 from schedgap import audit, judge
+from schedgap.benchmarks.snapshots.reading import read_snapshot
 
 CLUSTER = Path(__file__).parents[1] / "data" / "field" / "cluster"
 JOBS = 40
@@ -102,10 +103,18 @@ def test_one_decision_of_a_real_slurm_is_judged(slurm: Path, tmp_path: Path) -> 
         nodes = ask(slurm, "scontrol", "show", "nodes")
         (tmp_path / "nodes.txt").write_text(nodes)
         found = judge(tmp_path / "jobs.json", tmp_path / "nodes.txt", names=True)
+        (tmp_path / "jobs.txt").write_text(ask(slurm, "scontrol", "show", "job", "-d"))
+        (tmp_path / "sinfo.json").write_text(ask(slurm, "sinfo", "--json"))  # scontrol has no --json in 22.05
+        others = [("jobs.txt", "nodes.txt"), ("jobs.json", "sinfo.json")]
+        same = [read_snapshot(tmp_path / jobs, nodes=tmp_path / told, names=True) for jobs, told in others]
     finally:
         ask(slurm, "scancel", "-u", "root")
     free = [sum(node.gpus) // 1000 for node in found.instance.nodes]
     taken = [line.partition("gres/gpu=")[2].partition(",")[0] for line in nodes.splitlines() if "AllocTRES" in line]
     assert free == [8 - int(amount or 0) for amount in taken] == [0, 7, 4, 8]
     assert [lost.pods for lost in found.lost] == [3, 1, 1, 1] and not any(lost.fits for lost in found.lost)
-    assert found.verdict == "the decision is optimal" and all(lost.proof is not None for lost in found.lost)
+    for read in same:
+        assert [sum(node.gpus) // 1000 for node in read.instance.nodes] == free and len(read.outward.gangs) == 4
+    assert found.verdict.startswith("the decision is optimal: none of 42") and all(
+        lost.proof is not None for lost in found.lost
+    )
