@@ -70,14 +70,17 @@ class Cures:
         """Whether the scheduler may end a pod for a gang: of another gang, and of lower priority where it has one."""
         if self.own or not self.facts.preempts:
             return pod.preemptible
+        if gang.id in self.facts.gentle:
+            return False
         own = self.facts.owners.get(pod.id) == gang.id
         return pod.preemptible and not own and self.facts.priorities[pod.id] < gang.priority
 
-    def ends_nothing(self, gang: Gang) -> bool:
-        """Whether nothing of lower priority runs."""
-        if self.facts.preempts and self.lowest_that_runs >= gang.priority:
-            return True
-        return not any(self.may_end(gang, pod) for pod in self.instance.running)
+    def ends_nothing(self, gang: Gang) -> str:
+        """Why nothing that runs is ended for a gang; empty where something may be."""
+        if gang.id in self.facts.gentle:
+            return self.facts.gentle[gang.id]
+        lower = self.lowest_that_runs < gang.priority and any(self.may_end(gang, pod) for pod in self.instance.running)
+        return "" if lower else "nothing of lower priority runs"
 
     def of(self, gang: Gang, others: Sequence[Gang] = ()) -> Cure:
         """The cheapest cure of a gang, beside others that are to be placed, too.

@@ -63,6 +63,7 @@ class Facts:
     kinds: frozenset[str] = frozenset()  # resources that count devices of one vendor or type
     # why a node does not take a group of a gang: (in general, with names)
     closed: dict[str, Sequence[Callable[[int], tuple[str, str] | None]]] = field(default_factory=dict)
+    gentle: dict[str, str] = field(default_factory=dict)  # by gang, why nothing is ended for it
     preempts: bool = False  # the scheduler ends what has a lower priority
     named: bool = True  # names of the listing may be told
     fixed: str = ""  # why nothing that runs can be moved or ended, as far as is read

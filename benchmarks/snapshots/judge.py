@@ -264,7 +264,7 @@ class _Judge:
         if item.fate == COULD:
             return replace(item, beside=self.cures.of(asked, kept))
         cure = self.cures.of(asked)
-        ends_nothing = self.snapshot.facts.preempts and self.cures.ends_nothing(asked)
+        ends_nothing = self.cures.ends_nothing(asked) if self.snapshot.facts.preempts else ""
         made = replace(item, cure=cure, unended=ends_nothing)
         if cure.moves is not None and kept:
             made = replace(made, beside=self.cures.of(asked, kept))

@@ -69,7 +69,9 @@ class Judgement:
 
     @property
     def proof(self) -> str:
-        """How far the best is proven."""
+        """How far the best is proven; of nothing, nothing is."""
+        if not self.snapshot.outward.gangs:
+            return "none"
         if self.best.status is not Status.OPTIMAL:
             return "none"
         return (self.best.proof or Proof.CLAIMED).value

@@ -37,7 +37,7 @@ class Lost:
     cure: Cure | None = None  # of a gang that does not fit, alone
     beside: Cure | None = None  # beside what the best decision places
     fixed: str = ""  # why nothing that runs may leave
-    unended: bool = False  # nothing of lower priority runs
+    unended: str = ""  # why nothing that runs is ended for it
     # that nothing admits it: the gang alone, and a certificate that the best decision about it places nothing
     proof: tuple[GangPlacementInstance, Mapping[str, Json]] | None = None
     file: str = ""  # of it in the folder, if any; the instance beside it ends in ``.json``
@@ -124,7 +124,7 @@ class Lost:
         shown = "as one engine proves" if self.proof is None else certified
         if self.fixed:
             return ("" if self.fixed == NOTHING_RUNS else f"; {self.fixed}") + f"; nobody can place it, {shown}"
-        unended = "; nothing of lower priority runs, so nothing may be ended" if self.unended else ""
+        unended = f"; {self.unended}, so nothing may be ended" if self.unended else ""
         if self.cure.moves is not None:
             return f"; admitted by {told_moves(self.cure)}{unended}{self._also_beside()}"
         if not self.cure.least:

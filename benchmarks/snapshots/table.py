@@ -34,7 +34,7 @@ RELEVANT = re.compile(
 _SPEC_IDLE = """activeDeadlineSeconds automountServiceAccountToken dnsConfig dnsPolicy enableServiceLinks
 ephemeralContainers hostAliases hostIPC hostPID hostUsers hostname hostnameOverride imagePullSecrets nodeName
 readinessGates restartPolicy securityContext serviceAccount serviceAccountName setHostnameAsFQDN
-shareProcessNamespace subdomain terminationGracePeriodSeconds priorityClassName preemptionPolicy hostNetwork"""
+shareProcessNamespace subdomain terminationGracePeriodSeconds priorityClassName hostNetwork"""
 _KUEUE_IDLE = """kueue.x-k8s.io/managed kueue.x-k8s.io/podset kueue.x-k8s.io/workload kueue.x-k8s.io/priority-class
 kueue.x-k8s.io/tas kueue.x-k8s.io/retriable-in-group kueue.x-k8s.io/pod-group-fast-admission
 kueue.x-k8s.io/pod-suspending-parent kueue.x-k8s.io/pod-group-pod-index kueue.x-k8s.io/pod-group-pod-index-label
@@ -69,7 +69,7 @@ KUBERNETES: tuple[Row, ...] = (
     Row("kind", "ResourceClaim ResourceClaimTemplate ResourceSlice DeviceClass", UNREAD, "it asks for a DRA claim"),
     Row("kind", "Queue Cohort", RELAXED, "shares and quota of queues"),
     Row("kind", "ResourceQuota LimitRange PriorityClass", IDLE, "they act when a pod is made, and are in its fields"),
-    Row("kind", "PodDisruptionBudget", RELAXED, "whom it may protect: said where pods are ended"),
+    Row("kind", "PodDisruptionBudget", IDLE, "kube-scheduler ends pods all the same where nothing else helps"),
     Row("kind", "Deployment ReplicaSet StatefulSet DaemonSet CronJob ReplicationController Service ConfigMap Event"
         " Namespace Secret ServiceAccount Endpoints EndpointSlice Ingress PersistentVolume PersistentVolumeClaim"
         " StorageClass CSINode Lease ControllerRevision HorizontalPodAutoscaler PodTemplate RayCluster RayJob"
@@ -77,7 +77,8 @@ KUBERNETES: tuple[Row, ...] = (
         "what they make is listed as pods or groups"),
     Row("pod", "containers initContainers overhead resources", KEPT, "what it asks for, exactly"),
     Row("pod", "nodeSelector tolerations affinity.nodeAffinity", KEPT, "which nodes take it"),
-    Row("pod", "priority schedulerName schedulingGroup schedulingGates", KEPT, "who is first, whose gangs it has"),
+    Row("pod", "priority preemptionPolicy schedulerName schedulingGroup schedulingGates", KEPT,
+        "who is first, whom it may end, whose gangs it has"),
     Row("pod", "workloadRef", KEPT, "gangs of Kubernetes 1.35: a Workload's pod group"),
     Row("pod", "topologySpreadConstraints", RELAXED, "its spread rule"),
     Row("pod", "affinity.podAffinity", RELAXED, "its affinity to other pods"),
@@ -166,21 +167,23 @@ KUBERNETES: tuple[Row, ...] = (
 )  # fmt: skip
 
 _SLURM_KEYS = """account accrue_time admin_comment allocating_node array_max_tasks association_id batch_features
-batch_flag batch_host billable_tres burst_buffer burst_buffer_state cluster cluster_features command comment container
-container_id core_spec cpu_frequency_governor cpu_frequency_maximum cpu_frequency_minimum cpus_per_tres cron
-current_working_directory deadline delay_boot derived_exit_code eligible_time end_time exit_code extra
-failed_node fed_origin_str fed_siblings_active_str fed_siblings_viable_str flags group_id group_name
-gres_detail het_job_id_set het_job_offset job_size_str kill_on_invalid_dependency last_sched_evaluation
-licenses_allocated mail_type mail_user maximum_switch_wait_time max_cpus mcs_label memory_per_tres
-minimum_switch name network nice ntasks_per_tres origin_cluster pre_sus_time preempt_time preemptable_time
-prefer priority_by_partition profile qos reboot requeue requeue_cnt resize_time restart_cnt scheduled_nodes
-selinux_context show_flags sockets_per_board standard_error standard_input standard_output start_time
-stderr_expanded stdin_expanded stdout_expanded state_description step_id stepmgr_enabled submit_line
-submit_time suspend_time system_comment threads time time_limit time_minimum total_cpus total_nodes tres_bind
+batch_flag batch_host billable_tres burst_buffer burst_buffer_state cluster cluster_features command
+comment container container_id core_spec cpu_frequency_governor cpu_frequency_maximum
+cpu_frequency_minimum cpus_per_tres cron current_working_directory deadline delay_boot
+derived_exit_code eligible_time end_time exit_code extra failed_node federation_origin
+federation_siblings_active federation_siblings_viable fed_origin_str fed_siblings_active_str
+fed_siblings_viable_str flags group_id group_name gres_detail het_job_id_set het_job_offset
+job_size_str kill_on_invalid_dependency last_sched_evaluation licenses_allocated mail_type mail_user
+maximum_switch_wait_time max_cpus mcs_label memory_per_tres minimum_switch name network nice
+ntasks_per_tres origin_cluster pre_sus_time preempt_time preemptable_time prefer priority_by_partition
+profile qos reboot requeue requeue_cnt resize_time restart_cnt scheduled_nodes selinux_context
+show_flags sockets_per_board standard_error standard_input standard_output start_time stderr_expanded
+stdin_expanded stdout_expanded state_description step_id stepmgr_enabled submit_line submit_time
+suspend_time system_comment threads time time_limit time_minimum total_cpus total_nodes tres_bind
 tres_freq user_id user_name wait4switch wckey job_resources minimum_cpus_per_node memory_per_cpu
-memory_per_node tres_alloc_str tasks_per_core minimum_tmp_disk_per_node required_nodes_set power assoc_id
-priority_str partition_str array_job_id array_task_id billing billable_tres_set cpus_per_task tasks_per_board
-last_sched_eval pack_job_id nodes_str hold pn_min_memory resv_id state_reason_str"""
+memory_per_node tres_alloc_str tasks_per_core minimum_tmp_disk_per_node required_nodes_set power
+assoc_id priority_str partition_str array_job_id array_task_id billing billable_tres_set cpus_per_task
+tasks_per_board last_sched_eval pack_job_id nodes_str hold pn_min_memory resv_id state_reason_str"""
 SLURM: tuple[Row, ...] = (
     Row("job", "job_id job_state state_reason nodes partition priority cpus node_count tasks max_nodes het_job_id"
         " tasks_per_node array_task_string shared", KEPT, "who waits, who runs, where"),

@@ -13,6 +13,9 @@ from typing import Any
 import pytest
 from support.kubectl import node, pod
 
+import schedgap
+from schedgap.formulations.common.errors import InputError
+
 MEGABYTE = 10**6
 WORLD = Path(__file__).parents[1] / "data" / "world"
 READ = """
@@ -252,3 +255,18 @@ def test_a_hostile_listing_costs_little(name: str, tmp_path: Path) -> None:
     seconds, *line, kilobytes = done.stdout.strip().split("\n")
     assert float(seconds) < 2 and int(kilobytes) < 10**6
     assert len(line) == 1 and len(line[0]) < 600
+
+
+def test_ten_thousand_pods_on_a_thousand_nodes_are_read_in_ten_seconds(tmp_path: Path) -> None:
+    nodes = [node(f"n{k}", 8, f"rack{k // 16}") for k in range(1000)]
+    pods = [pod(f"p{k}", 1 + k % 4, f"g{k // 8}") for k in range(10_000)]
+    for k, made in enumerate(pods[:5000]):
+        made["spec"] |= {"nodeName": f"n{k % 1000}", "nodeSelector": {"rack": f"rack{k % 1000 // 16}"}}
+        made["status"]["phase"] = "Running"
+    path = tmp_path / "snapshot.json"
+    path.write_text(json.dumps({"items": [*nodes, *pods]}))
+    done = subprocess.run([sys.executable, "-c", READ, str(path), "", ""], capture_output=True, text=True, check=True)
+    seconds, line = done.stdout.split("\n")[:2]
+    assert line == "read" and float(seconds) < 10
+    with pytest.raises(InputError, match="11000 objects take about 7 s to read: give a longer --time-limit"):
+        schedgap.judge(path, time_limit=2)

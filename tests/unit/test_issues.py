@@ -560,6 +560,20 @@ CASES: list[Case] = [
         {"d/g": "barred"},
         "its limit of pods a node",
     ),
+    (
+        "kubernetes.io preemption: a pod with preemptionPolicy Never ends nobody",
+        [_node("a", 1), _pod("low", 1, "a", priority=1), _pod("p", 1, priority=4, preemptionPolicy="Never")],
+        "the decision is optimal: none of 1",
+        {"d/p": "barred"},
+        "its preemptionPolicy is Never, so nothing may be ended; no moves admit it",
+    ),
+    (
+        "kueue manual: withinClusterQueue is Never by default, so a Workload ends nobody that is known",
+        [_node("a", 1), _pod("low", 1, "a"), _workload("w", _set(1, 1), priority=9, queueName="q"), *_queues(4, 0)],
+        "the decision is optimal: none of 1",
+        {"d/w": "barred"},
+        "whom Kueue may end for it is not read, so nothing may be ended",
+    ),
 ]
 
 

@@ -262,7 +262,7 @@ class Cluster:
         if levels_apart(every, [self.ask[id(pod)] for pod in every]):
             unread.append("its kinds of pods have levels of their own")
         strange = gang.levels - {*self.levels, HOST}
-        unread += [f"its level {min(strange)[:80]} is in no topology that is listed"] if strange else []
+        unread += ["its level is in no topology that is listed"] if strange else []
         barred = self._barred(gang, pods, every, asks)
         placed = any(map(_is_bound, pods))
         if unread or (barred and not placed):
@@ -338,6 +338,8 @@ class Cluster:
                 made |= {"count": len(members) // size, "gpu": size * gpu, "request": whole}
             groups.append(made)
         specs = [next(iter(members)).get("spec") or {} for members in kinds.values()]
+        if any((pod.get("spec") or {}).get("preemptionPolicy") == "Never" for pod in pods):
+            draft.facts.gentle[shortened(shown, draft.cut)] = "its preemptionPolicy is Never"
         draft.facts.closed[shortened(shown, draft.cut)] = [partial(self.taking.refusal, spec) for spec in specs]
         seats = [(k, self._bound(pod)) for k, members in enumerate(kinds.values()) for pod in members if _is_bound(pod)]
         if least is not None and len({*gang.levels}) == 0 and sliced:
@@ -404,6 +406,7 @@ class Cluster:
                 self.draft.queues.append({"id": queue, "quota": quota})
         self.gang[f"{gang.family} {gang.key}"] = gang
         shown = self._shown(f"{gang.family} {gang.key}")
+        self.draft.facts.gentle[shortened(shown, self.draft.cut)] = "whom Kueue may end for it is not read"
         made = self._gang(gang, shown, pods, pods, queue)
         if made is not None:
             self.draft.wait(shown, **made)
