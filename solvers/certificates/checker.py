@@ -100,7 +100,7 @@ class Prover:
             if "narrow" in node:
                 if set(node) != {"narrow"} or by_rows is not None or self.model.price is not None:
                     reject(f"{place}: narrow is alone in its node, in a form with rows, and not below another")
-                by_rows = Narrower(self.model)
+                by_rows = Narrower(self.model, in_all=True)
                 self._below(node["narrow"], by_rows.narrow(box), f"{place}, narrowed", by_rows, todo)
                 continue
             if "fix" in node:

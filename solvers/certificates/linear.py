@@ -19,8 +19,8 @@ _LONGEST = 10_000
 _MOST_BITS = 20_000
 """In the common denominator of all fractions of a leaf: adding up costs the square of its digits."""
 
-_MOST_TERMS = 50_000_000
-"""Terms of rows that are looked at before narrowing is given up."""
+_MOST_TERMS = 20_000_000
+"""Terms of rows that are looked at before narrowing is given up; 131,436 for all nodes of one tree of the library."""
 
 MOST_PARTS = 2_000_000
 """Variables, rows and terms of a model; a short instance may ask for more than any memory holds."""
@@ -176,10 +176,14 @@ class Narrower:
 
     A row a x >= b leaves a whole variable x_j with a_j > 0 only values from (b - what the other terms are at most)
     / a_j on, rounded up; with a_j < 0 the same from above. What is left does not depend on the order of rows.
+
+    Parameters
+    ----------
+    in_all : all narrowings together have a limit, not each
     """
 
-    def __init__(self, model: Model) -> None:
-        self.model = model
+    def __init__(self, model: Model, *, in_all: bool = False) -> None:
+        self.model, self.in_all, self.looked = model, in_all, 0
         self.bounds: list[tuple[Any, Any]] = [
             (math.ceil(low), math.floor(high)) if whole else (low, high)
             for low, high, whole in zip(model.low, model.high, model.whole, strict=True)
@@ -208,13 +212,14 @@ class Narrower:
             todo = deque(range(len(self.rows)))
         else:
             todo = deque(dict.fromkeys(i for name in changed for i in self.rows_of[self.model.index[name]]))
-        waiting, looked = set(todo), 0
+        waiting = set(todo)
+        self.looked = self.looked if self.in_all else 0
         while todo:
             i = todo.popleft()
             waiting.remove(i)
             terms, right = self.rows[i]
-            looked += len(terms)
-            if looked > _MOST_TERMS:
+            self.looked += len(terms)
+            if self.looked > _MOST_TERMS:
                 reject("narrowing by rows does not come to an end")
             ranges: list[tuple[Any, Any]] = [found.get(names[j]) or self.bounds[j] for j, _ in terms]
             slack = sum(a * (high if a > 0 else low) for (_, a), (low, high) in zip(terms, ranges, strict=True)) - right

@@ -749,8 +749,12 @@ def _logged(objective: str, large: bool) -> Iterator[tuple[Data, Fraction]]:
         (0, 3, 1, ["p"]),
         (1, 2, 1, None),
     ]
-    for pools in ({"p": 2}, {"p": 1, "q": 2}):
-        for many in (2, 3):
+    if large or objective == "area":  # which has one certificate an instance
+        shapes += [(2, 1, 1, ["p"]), (2, 2, 2, None), (0, 2, 1, ["p"]), (1, 3, 2, None)]
+    for pools in (
+        ({"p": 2}, {"p": 1, "q": 2}, {"p": 2, "q": 1}) if objective == "area" else ({"p": 2}, {"p": 1, "q": 2})
+    ):
+        for many in (1, 2, 3):
             for chosen in itertools.combinations_with_replacement(shapes, many):
                 if any(gpus > sum(pools[name] for name in own or pools) for _, _, gpus, own in chosen):
                     continue

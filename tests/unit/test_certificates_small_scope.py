@@ -23,9 +23,10 @@ LEAST = {
     "comm-contention srpt": 270,
     "comm-contention orders": 600,
     "ddl-cluster rows": 3_000,
+    "gpu-sharing rows": 8_000,
     "ddljs prices": 6_000,
     "rigid-jobs prices": 6_000,
-    "rigid-jobs drain": 80,
+    "rigid-jobs drain": 400,
 }
 """Pairs of an instance and a certificate, where they are fewer than 10,000."""
 BY_POINTS = {"gpu-sharing rows", "g-vne rows"}
@@ -94,7 +95,11 @@ MUTANTS: list[tuple[str, str, list[tuple[str, str]]]] = [
         [("latest[j], Fraction(1, n), whole=False", "latest[j], Fraction(2, n), whole=False")],
     ),
     ("rigid-jobs prices", "rigid_jobs", [("min(column) for column", "max(column) for column")]),
-    ("rigid-jobs drain", "rigid_jobs", [("Fraction(rest, 2)) / area", "Fraction(rest, 1)) / area")]),
+    (
+        "rigid-jobs drain",
+        "rigid_jobs",
+        [("integral += (amount + later) * end / 2", "integral += (amount + later) * end")],
+    ),
     ("ddl-cluster machines", "ddl_cluster", [("-sum(sizes) * worth * tick", "-worth * tick")]),
     (
         "ddl-cluster machines",

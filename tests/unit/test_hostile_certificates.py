@@ -25,6 +25,7 @@ from schedgap import generate
 from schedgap.solvers.certificates import checker, linear
 from schedgap.solvers.certificates.linear import Rejected, decimal
 from schedgap.solvers.certificates.make import plain
+from schedgap.solvers.certificates.rules import hadar
 
 FOLDER = Path(__file__).parents[1] / "data" / "proofs"
 MEGABYTE = 2**20
@@ -238,6 +239,18 @@ def test_rows_of_a_billion_slots_are_not_written(problem: str) -> None:
     given["horizon"] = 10**9
     with pytest.raises(Rejected, match="the model has more than 2,000,000 variables, rows and terms"):
         checker.model_of(given, "rows", {"horizon": 10**9})
+
+
+def test_prices_that_take_many_steps_are_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    """1 kB held the checker for 43 s, and might have for hours."""
+    monkeypatch.setattr(hadar, "MOST_STEPS", 1_000)
+    given = checker.load(str(FOLDER / "dos-hadar.json"))
+    given["horizon"], given["jobs"][1]["epochs"] = 900, 10_000  # of constant utility
+    price = checker.model_of(given, "prices", {}).price
+    assert price is not None
+    for fractions in (False, True):
+        with pytest.raises(ValueError, match="the prices take more than 1000 steps"):
+            price({"blocks": [[1, {}]], "fractions": fractions}, {})
 
 
 def test_rows_of_many_iterations_are_not_written_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -23,8 +23,23 @@ from typing import Any
 
 GRID = 2**40
 MOST_STATES = 20_000
-MOST_SLOTS, MOST_PAIRS = 1_000_000, 20_000_000
+MOST_SLOTS, MOST_PAIRS = 1_000_000, 5_000_000
 """Slots, and jobs times slots, that blocks of prices may cover."""
+MOST_STEPS = 40_000_000
+"""Values of progress and pieces of costs that a leaf looks at, a microsecond each; 17 million at the size of a log."""
+
+
+class Work:
+    """Steps that are left to a leaf: a short file may not ask for hours."""
+
+    def __init__(self) -> None:
+        self.left = MOST_STEPS
+
+    def spend(self, steps: int) -> None:
+        """Count steps; ValueError where none are left."""
+        self.left -= steps
+        if self.left < 0:
+            raise ValueError(f"the prices take more than {MOST_STEPS} steps")
 
 
 def worth(instance: Mapping[str, Any], job: Mapping[str, Any], last: int) -> Fraction:
@@ -129,12 +144,12 @@ def prices(instance: Mapping[str, Any], options: Mapping[str, Any], model: Any) 
         if not isinstance(whole, list) or not all(type(j) is int and 0 <= j < len(jobs) for j in whole):
             raise ValueError("whole must be positions of jobs")
         touched = {int(name.partition("[")[2].rstrip("]").split(",")[0]) for name in box}
-        exact = touched.union(whole)
+        exact, work = touched.union(whole), Work()
         for j, job in enumerate(jobs):
             if fractions and j not in exact:
-                best = relaxed(job, price, devices, worthless)
+                best = relaxed(job, price, devices, worthless, work)
             else:
-                best = dearest(j, job, price, devices, box, horizon, worthless)
+                best = dearest(j, job, price, devices, box, horizon, worthless, work)
             idle = not must and box.get(f"finish[{j}]", (0, horizon + 1))[1] == horizon + 1
             idle = idle and all(box.get(f"at[{j},{t},0]", (0, 1))[1] for t in range(job.arrival, horizon + 1))
             if idle:
@@ -192,6 +207,7 @@ def dearest(
     box: Mapping[str, tuple[int, int]],
     horizon: int,
     worthless: bool,
+    work: Work,
 ) -> Fraction | None:
     """The best payoff of the job's schedules in the box, exactly: the least cost of every progress, slot by slot."""
     first, last = box.get(f"finish[{j}]", (0, horizon + 1))
@@ -208,6 +224,7 @@ def dearest(
         if best is not None and (0 if worthless else job.worth[t]) <= best:
             break  # utilities do not rise, and nothing costs less than 0
         costs = cheapest(job, price[t][0], devices)
+        work.spend(len(least) * len(allowed[t]))
         following: dict[int, int] = {}
         finishing: int | None = None
         for c in allowed[t]:
@@ -228,7 +245,7 @@ def dearest(
 
 
 def relaxed(
-    job: Job, price: Sequence[tuple[Mapping[str, int], int]], devices: Mapping[str, int], worthless: bool
+    job: Job, price: Sequence[tuple[Mapping[str, int], int]], devices: Mapping[str, int], worthless: bool, work: Work
 ) -> Fraction | None:
     """At least the best payoff: by each finish slot, progress at the least cost, in fractions of slots.
 
@@ -254,7 +271,9 @@ def relaxed(
                 bisect.insort(order, piece)
             bought[piece] = bought.get(piece, 0) + 1
         left, total = job.goal, 0
+        work.spend(1)
         for piece in order:
+            work.spend(1)
             _, progress, cost = piece
             many = bought[piece]
             if progress * many >= left:
