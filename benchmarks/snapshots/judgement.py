@@ -77,6 +77,13 @@ class Judgement:
         return (self.best.proof or Proof.CLAIMED).value
 
     @property
+    def proof_of_limit(self) -> str:
+        """How far it is proven that no more could run: where readings differ, by one program at most."""
+        if not self.snapshot.apart:
+            return self.proof
+        return "claimed" if self.limit_proven else "none"
+
+    @property
     def deciding(self) -> tuple[str, Fraction, Fraction, bool] | None:
         """(component, the scheduler's value, the best, whether more is better) of the first component that differs."""
         for entry in components(self.instance):
@@ -168,7 +175,7 @@ class Judgement:
             "placed": float(self.placed),
             "reached": float(self.reached),
             "limit": None if self.most is None else float(self.most),
-            "proof": self.proof if not self.snapshot.apart else ("claimed" if self.limit_proven else "none"),
+            "proof": self.proof_of_limit,
             "reading": self.reading,
             "nodes": len(self.instance.nodes),
             "gangs": len(self.snapshot.outward.gangs),
@@ -201,9 +208,7 @@ class Judgement:
         rows = self.table()
         wide = max([24, *(len(row[0]) for row in rows)])
         table = [f"{row[0]:<{wide}} " + " ".join(f"{cell:>12}" for cell in row[1:]) for row in rows]
-        return "\n".join(
-            [self.verdict, self.counts, "", *(["", *table][1:] if self.instance.gangs else []), "", *self.notes()]
-        )
+        return "\n".join([self.verdict, self.counts, "", *([*table, ""] if self.instance.gangs else []), *self.notes()])
 
     @property
     def counts(self) -> str:
@@ -225,7 +230,7 @@ class Judgement:
 
     def notes(self) -> list[str]:
         """What is proven, what is broken, what was lost and what was not read, by line."""
-        lines = [f"{self.distance}proof: {self.proof}{self._read_as()}; {self.seconds:.1f} s"]
+        lines = [f"{self.distance}proof: {self.proof_of_limit}{self._read_as()}; {self.seconds:.1f} s"]
         lines += [f"  {violation.constraint}: {violation.message}" for violation in self.world.violations]
         lost = [item for item in self.lost if item.fate != ASIDE]
         if lost:
@@ -243,7 +248,7 @@ class Judgement:
         return lines
 
     def _read_as(self) -> str:
-        return ", of the reading in which nothing is relaxed" if self.snapshot.apart else ""
+        return ", of the limit in the reading in which nothing is restricted" if self.snapshot.apart else ""
 
     @property
     def distance(self) -> str:
@@ -311,7 +316,8 @@ class Judgement:
             single, several = words.split("|")
             text = (single if count == 1 else several).format(count if fate == FITS else many(count, "gang"))
             why = "; ".join(reasons.get(fate, [])[:3])
-            clauses.append(f"{text}: {why}" if fate in (MAY, ASIDE) else text)
+            why = why.replace("fits but", "fit but") if count > 1 else why
+            clauses.append(f"{text} {why}" if fate == MAY else f"{text}: {why}" if fate == ASIDE else text)
         return "; ".join(clauses)
 
 
