@@ -134,7 +134,7 @@ class Hadar(FamilyProblem[HadarInstance]):
         "check": "schedgap.formulations.hadar.check:check",
         "model_size": "schedgap.formulations.hadar.models:ilp_nonzeros",
         "bound": "schedgap.solvers.exact.hadar.bound:upper_bound",
-        "warm_up": "schedgap.solvers.exact.hadar.bound:warm_up",
+        "warm_up": "schedgap.heuristics.hadar.baselines:warm_up",
         "guarantees": "schedgap.heuristics.hadar.guarantees:GUARANTEES",
     }
 

@@ -239,7 +239,7 @@ class _TaskRows:
 def _rows(
     chosen: Iterable[tuple[Problem, Guarantee]], count: int, seed: int, folder: Path, bar: Progress, certify: bool
 ) -> dict[str, LedgerRow]:
-    trials: dict[tuple[str, str], _Trials] = {}
+    trials: dict[tuple[str, str], Trials] = {}
     rows = {}
     for problem, guarantee in chosen:
         end = bar.done + count
@@ -282,7 +282,7 @@ def _in_processes(tasks: Sequence[_Task], processes: int, bar: Progress, cluster
     return rows
 
 
-class _Trials:
+class Trials:
     """Trials of one method, each made once and shared by all its guarantees."""
 
     def __init__(self, problem: Problem, method: Method | None, certify: bool = False) -> None:
@@ -297,7 +297,7 @@ class _Trials:
             self._made[key] = self.run(*workload_of(self.problem).trials()[family](seed), family, seed)
         return self._made[key]
 
-    def run(self, instance: Instance, given: Mapping[str, Any], family: str, seed: int) -> Trial:
+    def run(self, instance: Instance, given: Mapping[str, object], family: str, seed: int) -> Trial:
         """The method and the strongest exact one on an instance."""
         limits = SolveOptions(threads=1, work_limit=WORK_LIMIT, seed=seed)
         exact = run_method(self.problem, instance, self.problem.default_method(instance), limits)
@@ -338,7 +338,7 @@ def _row(
     count: int,
     seed: int,
     folder: Path,
-    trials: dict[tuple[str, str], _Trials],
+    trials: dict[tuple[str, str], Trials],
     bar: Progress,
     certify: bool,
 ) -> LedgerRow:
@@ -350,8 +350,8 @@ def _row(
     key = (problem.id, guarantee.method or "")
     if key not in trials:
         method = find_method(problem, guarantee.method) if guarantee.method is not None else None
-        trials[key] = _Trials(problem, method, certify)
-    families = _families(problem, guarantee)
+        trials[key] = Trials(problem, method, certify)
+    families = families_of(problem, guarantee)
     tally = Tally(certified=0 if certify else None)
     smallest: tuple[tuple[int, int], Trial, Evaluation] | None = None
     hunted = _hunted(problem, guarantee)
@@ -403,7 +403,7 @@ def _hunted(problem: Problem, guarantee: Guarantee) -> list[tuple[Instance, Mapp
     return found
 
 
-def _families(problem: Problem, guarantee: Guarantee) -> list[str]:
+def families_of(problem: Problem, guarantee: Guarantee) -> list[str]:
     """The families that the guarantee's hint names, or all of the problem's."""
     there = workload_of(problem).trials()
     named = list(guarantee.hint.get("families", ())) or list(there)

@@ -11,6 +11,7 @@ import pandas as pd
 
 from schedgap.benchmarks.anytime import curve_of, horizon, primal_integral
 from schedgap.benchmarks.judging.judge import Judgement, judge
+from schedgap.benchmarks.judging.statement import Statement
 from schedgap.benchmarks.records import Record
 from schedgap.benchmarks.sweep.store import reading
 from schedgap.catalogue.agreement import Answer, agree, joint_proof, write_disagreement
@@ -54,6 +55,7 @@ class Analysis:
     # items, planned: how many records there are, and should be; `planned` is None where that is not known
     items: int = 0
     planned: int | None = None
+    statements: tuple[Statement, ...] = ()  # what the papers prove, each tried on instances that meet its assumptions
 
     @property
     def unfinished(self) -> str:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pandas as pd
 
+from schedgap.benchmarks.judging.statement import write_csv
 from schedgap.benchmarks.records import metrics_of
 from schedgap.benchmarks.report.analysis import COLUMNS, Analysis
 from schedgap.benchmarks.report.run_page import read_run
@@ -20,7 +21,8 @@ from schedgap.solvers.result import Result
 def export(form: str, folder: Path, path: Path, problems: Sequence[Problem] | None = None) -> Path:
     """Write every run of a method in the run at `folder` as a row of a csv or parquet file.
 
-    What is unknown is empty; settings and metrics are JSON.
+    What is unknown is empty; settings and metrics are JSON. Beside a csv file ``statements.csv`` has one line for each
+    statement of the papers and each instance that it was tried on.
 
     Raises
     ------
@@ -30,7 +32,10 @@ def export(form: str, folder: Path, path: Path, problems: Sequence[Problem] | No
         The file cannot be written, or pyarrow is not installed.
     """
     check_form(form)
-    rows = exported(read_run(folder, problems)[0])
+    analysis = read_run(folder, problems)[0]
+    rows = exported(analysis)
+    if analysis.statements and form == "csv":
+        write_csv(analysis.statements, path.with_name("statements.csv"))
     if form == "parquet":
         return write_bytes(path, rows.to_parquet(index=False))
     return write_text(path, rows.map(_as_text).to_csv(index=False, lineterminator="\n"))

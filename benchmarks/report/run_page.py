@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from schedgap.benchmarks.anytime import PRIMAL_INTEGRAL
 from schedgap.benchmarks.figures.style import canvas, drawing_on
 from schedgap.benchmarks.instances import figure_of, workload_of
 from schedgap.benchmarks.judging.judge import COUNTEREXAMPLES, write_counterexamples
+from schedgap.benchmarks.judging.statement import Statement
 from schedgap.benchmarks.records import Record
 from schedgap.benchmarks.report.aggregate import claims
 from schedgap.benchmarks.report.analysis import Analysis, analyse, claimed_only, instance_path, instances, load
@@ -32,8 +34,10 @@ from schedgap.benchmarks.report.sheets import (
     ratio_sheets,
     run_text,
 )
+from schedgap.benchmarks.report.statements import statement_figure, statement_sheet
 from schedgap.benchmarks.sweep.store import FILE, Store, StoreError, reading
 from schedgap.benchmarks.text import number, seconds, significant
+from schedgap.catalogue.method import one_line
 from schedgap.catalogue.problem import Problem
 from schedgap.formulations.common.files import write_text
 from schedgap.formulations.common.instance import Instance, Json, read_json
@@ -74,7 +78,8 @@ def write_report(folder: Path, other: Path | None = None, problems: Sequence[Pro
         content = comparison_page((folder, analysis, meta), (other, second, second_meta))
         return write_text(folder / COMPARISON, content)
     write_text(folder / TABLE, run_text(analysis, times=False))
-    write_counterexamples(folder, (claim.guarantee.id for claim in claims(analysis.runs)))
+    tried = [claim.guarantee.id for claim in claims(analysis.runs)]
+    write_counterexamples(folder, [*tried, *(one.id for one in analysis.statements)])
     return write_text(folder / REPORT, _report_page(folder, analysis, meta))
 
 
@@ -84,7 +89,19 @@ def read_run(folder: Path, problems: Sequence[Problem] | None = None) -> tuple[A
         rows, meta = list(store.rows()), store.meta()
     if "suites" not in meta:
         raise StoreError(f"{folder / FILE}: holds no run of suites")
-    return analyse(rows, folder, problems, meta.get("planned")), meta
+    analysis = analyse(rows, folder, problems, meta.get("planned"))
+    return replace(analysis, statements=stored_statements(folder / FILE, meta)), meta
+
+
+def stored_statements(file: Path, meta: Mapping[str, Json]) -> tuple[Statement, ...]:
+    """What a store holds of the papers' statements; none of a run that tried none.
+
+    Raises StoreError: it is no such thing.
+    """
+    try:
+        return tuple(Statement.parse(one) for one in meta.get("statements") or ())
+    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
+        raise StoreError(f"{file}: statements: cannot be what was stored: {one_line(error)}") from error
 
 
 def unfinished(folder: Path) -> str:
@@ -114,9 +131,10 @@ def _report_page(folder: Path, analysis: Analysis, meta: Mapping[str, Any]) -> s
     ]
     sections = [_section(folder, analysis, suite, problem) for suite, problem in analysis.sections]
     linked = {f"instances/{instance_path(folder, digest).name}" for digest in every.instance_hash}
+    failing = {one.id for one in analysis.statements if one.is_refuted}
     linked |= {
         f"{COUNTEREXAMPLES}/{name}.json"
-        for name in elsewhere | refuted
+        for name in elsewhere | refuted | failing
         if (folder / COUNTEREXAMPLES / f"{name}.json").is_file()
     }
     used = {f"{r.result.engine} {r.result.engine_version}" for r in runs.record if r.result.engine}
@@ -129,6 +147,8 @@ def _report_page(folder: Path, analysis: Analysis, meta: Mapping[str, Any]) -> s
         unfinished=analysis.unfinished,
         headline=_headline(analysis, every),
         answer=answer_sheet(analysis, page=True),
+        statements=statement_sheet(analysis.statements),
+        shares=_share_picture(analysis),
         tiles=tiles,
         findings=[("Disagreements", analysis.disagreements), ("Items that failed", analysis.failures)],
         sections=sections,
@@ -139,6 +159,13 @@ def _report_page(folder: Path, analysis: Analysis, meta: Mapping[str, Any]) -> s
         seeds=_ranges(sorted({record.seed for record in runs.record})),
     )
     return pack_figures(page)
+
+
+def _share_picture(analysis: Analysis) -> Picture | None:
+    """The first picture: every statement's instances at the share of their bound."""
+    figure = statement_figure(analysis.statements)
+    words = "A dot is one instance, at the share of its own proven bound that it uses; right of 1 the statement fails."
+    return None if figure is None else picture(figure, words)
 
 
 def _headline(analysis: Analysis, every: pd.DataFrame) -> str:

@@ -25,6 +25,7 @@ from schedgap.benchmarks.report.aggregate import (
 )
 from schedgap.benchmarks.report.analysis import Analysis, claimed_only, faults_in, instances
 from schedgap.benchmarks.report.sheet import Column, Marked, Sheet
+from schedgap.benchmarks.report.statements import statement_sheet
 from schedgap.benchmarks.text import nearest, percent, seconds, significant, span
 from schedgap.catalogue.method import full_settings
 from schedgap.catalogue.problem import Problem
@@ -338,7 +339,7 @@ def run_text(analysis: Analysis, times: bool = True) -> str:
     analysis : the run
     times : with columns of seconds and of what follows from them
     """
-    parts = [_unfinished(analysis)]
+    parts = [_unfinished(analysis), statement_sheet(analysis.statements).text(WIDTH)]
     for suite, problem in analysis.sections:
         plain = analysis.section(suite, problem)
         what = "smaller is better" if problem.sense == MINIMISE else "larger is better"
@@ -358,7 +359,8 @@ def run_text(analysis: Analysis, times: bool = True) -> str:
 def answer_text(analysis: Analysis, width: int = WIDTH) -> str:
     """One small table, the answer, and what went wrong."""
     found = [textwrap.fill(line, width, subsequent_indent="  ") for line in _findings(analysis).splitlines()]
-    parts = (_unfinished(analysis), answer_sheet(analysis).text(width), "\n".join(found))
+    first = statement_sheet(analysis.statements).text(width)
+    parts = (_unfinished(analysis), first, answer_sheet(analysis).text(width), "\n".join(found))
     return "\n\n".join(part for part in parts if part) + "\n"
 
 

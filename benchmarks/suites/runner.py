@@ -13,19 +13,21 @@ from pathlib import Path
 from typing import Any
 
 from schedgap.benchmarks.anytime import Recorder
+from schedgap.benchmarks.ledger.statements import statements
 from schedgap.benchmarks.records import Record, failed, plain
 from schedgap.benchmarks.report.analysis import Analysis, analyse, instance_path, write_faulty
+from schedgap.benchmarks.report.run_page import stored_statements
 from schedgap.benchmarks.report.sheets import TABLE, answer_text, run_text
 from schedgap.benchmarks.suites.plan import Item, check_names, check_numbers, plan
 from schedgap.benchmarks.sweep.cluster import check_cluster, own_folder
 from schedgap.benchmarks.sweep.progress import Progress, Sink
 from schedgap.benchmarks.sweep.store import Store, StoreError, fresh_folder
 from schedgap.benchmarks.sweep.sweep import run_store, sweep
-from schedgap.benchmarks.sweep.versions import environment
+from schedgap.benchmarks.sweep.versions import environment, relevant_versions
 from schedgap.benchmarks.sweep.warm import warm_once
 from schedgap.catalogue.agreement import with_certificate
 from schedgap.catalogue.problem import Problem
-from schedgap.catalogue.registry import find_problem
+from schedgap.catalogue.registry import all_problems, find_problem
 from schedgap.catalogue.run import run_method
 from schedgap.formulations.common.errors import Disagreement, InputError, SchedgapError
 from schedgap.formulations.common.files import write_text
@@ -139,9 +141,13 @@ def bench(
         if todo:
             _forget_old_pages(folder)
         interrupted = _work(store, todo, workers, folder, bar, cluster)
+        if "quick" in asked["suites"] and asked["methods"] is None and not interrupted:
+            there = [problem for problem in chosen or all_problems().values() if _takes_part(problem, items)]
+            interrupted = _state(store, there, int(asked["seed"]), bar, workers, cluster)
         session |= {"items": bar.done, "ended": time.time(), "interrupted": interrupted}
         store.set_meta(sessions=[*sessions, session])
-        analysis = analyse(store.rows(), folder, chosen, len(items))
+        told = stored_statements(folder, store.meta())
+        analysis = replace(analyse(store.rows(), folder, chosen, len(items)), statements=told)
         write_faulty(analysis, folder)
     write_text(folder / TABLE, run_text(analysis, times=False))
     report = None
@@ -236,6 +242,26 @@ def _work(store: Store, todo: Sequence[Item], workers: int, folder: Path, bar: P
         sweep(pieces, run, done, died, label=_label, bar=bar, workers=workers, allowed=allowed, cluster=cluster)
     except KeyboardInterrupt:
         return True
+    return False
+
+
+def _takes_part(problem: Problem, items: Iterable[Item]) -> bool:
+    return any(item.problem is problem for item in items)
+
+
+def _state(
+    store: Store, problems: Sequence[Problem], seed: int, bar: Progress, workers: int, cluster: str | None
+) -> bool:
+    """Try what the papers prove about these problems and store it; whether Ctrl-C ended it."""
+    key = {"problems": [problem.id for problem in problems], "versions": relevant_versions(), "seed": seed}
+    if store.meta().get("stated") == key:
+        return False
+    bar.say("bench tries what the papers prove")
+    try:
+        rows = statements(problems, seed, bar, workers, cluster)
+    except KeyboardInterrupt:
+        return True
+    store.set_meta(stated=key, statements=[row.to_dict() for row in rows])
     return False
 
 

@@ -29,6 +29,7 @@ from schedgap.heuristics.hadar.simulate import (
     take_any,
     take_type,
 )
+from schedgap.solvers.exact.hadar.bound import warm_up as warm_up_bounds
 from schedgap.solvers.linear_program import INFINITY, LinearProgram
 from schedgap.solvers.result import NO_DEADLINE, Deadline
 
@@ -507,3 +508,9 @@ def gavel(
         policy=policy,
         programs=programs,
     )
+
+
+def warm_up(instance: HadarInstance) -> None:
+    """Compile what small instances do not use: the bounds by prices, and gavel's rounds that are passed over."""
+    warm_up_bounds(instance)
+    rounds_in_order(np.ones(1), np.zeros(1), np.ones(1), np.ones(1, dtype=np.bool_), 1)

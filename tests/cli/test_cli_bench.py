@@ -40,7 +40,8 @@ def without_times(table: str) -> list[str]:
 
 def test_bench_prints_its_table_and_resumes_without_repeating(command: Command, run_folder: Path) -> None:
     ran = command("bench", "--out", run_folder, "--resume")
-    assert ran.out.startswith("The answer\n") and "Exact methods" not in ran.out
+    assert ran.out.startswith("What is proven, and what is measured\n") and "\nThe answer\n" in ran.out
+    assert "Exact methods" not in ran.out
     row = next(line.split() for line in ran.out.splitlines() if line.startswith("  sjf-bco"))
     assert row[2] == "2/2" and "refuted" in row
     ran = command("bench", "--out", run_folder, "--resume", "--tables")

@@ -187,10 +187,10 @@ def test_what_hunts_found_for_a_claim_is_tried_too(tmp_path: Path, monkeypatch: 
 
 def test_a_hint_names_families_that_there_are() -> None:
     problem = toy()
-    every = verify._families(problem, CLAIM)
-    assert every and verify._families(problem, replace(CLAIM, hint={"families": every[:1]})) == every[:1]
+    every = verify.families_of(problem, CLAIM)
+    assert every and verify.families_of(problem, replace(CLAIM, hint={"families": every[:1]})) == every[:1]
     with pytest.raises(InputError, match="x-1: toy has no family 'none' of trials"):
-        verify._families(problem, replace(CLAIM, hint={"families": ["none"]}))
+        verify.families_of(problem, replace(CLAIM, hint={"families": ["none"]}))
 
 
 def test_a_row_travels_without_its_guarantee(tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ from schedgap.benchmarks.instances import workload_of
 from schedgap.benchmarks.judging.judge import LedgerVerdict
 from schedgap.benchmarks.ledger.page import write_ledger
 from schedgap.benchmarks.ledger.rows import Ledger
-from schedgap.benchmarks.ledger.verify import _Trials, instance_size, verify
+from schedgap.benchmarks.ledger.verify import Trials, instance_size, verify
 from schedgap.benchmarks.report.compare import compare
 from schedgap.catalogue.registry import find_problem
 from schedgap.formulations.common.errors import Disagreement, InputError
@@ -273,5 +273,5 @@ def test_bad_arguments_are_one_line(tmp_path: Path) -> None:
 def test_the_exact_method_is_that_of_the_instance() -> None:
     """Of ddl-cluster another method finds the optimum where placements are not given."""
     instance = schedgap.generate("ddl-cluster", "small", seed=0, jobs=1, iterations=1)
-    trial = _Trials(find_problem("ddl-cluster"), None).run(instance, {}, "", 0)
+    trial = Trials(find_problem("ddl-cluster"), None).run(instance, {}, "", 0)
     assert trial.case.optimum is not None
