@@ -152,7 +152,7 @@ def _together(reading: Reading, name: str, limit: Limit) -> Limit:
     bound = checker.check(make.plain(instance), checker.parse(json.dumps(certificate))).bound
     if bound is None or reading.slot * float(bound) <= limit.seconds:
         return limit
-    return Limit(reading.slot * float(bound), certificate, make.plain(instance))
+    return Limit(reading.slot * float(bound), certificate, instance.to_dict())
 
 
 def _checked(instance: Mapping[str, Json], form: str, claim: Fraction, leaf: Json) -> Mapping[str, Json]:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -14,6 +16,7 @@ from schedgap.benchmarks.audit.policies import POLICIES, ranks, schedule, search
 from schedgap.benchmarks.audit.reached import Reached
 from schedgap.benchmarks.audit.reading import held_of, read_cluster
 from schedgap.benchmarks.sweep.progress import Progress
+from schedgap.solvers.certificates import checker
 
 WORLD = Path(__file__).parents[1] / "data" / "world"
 
@@ -138,3 +141,17 @@ def test_what_was_not_read_stands_in_the_line() -> None:
     assert "but 2 rows that do not count may have held GPUs" in parts.verdict and parts.unread == 2
     clusters = audit(WORLD / "sacct-two-clusters.txt", methods=["fifo"])
     assert clusters.condition.endswith("and its 2 clusters were one") and not clusters.unread
+
+
+@pytest.mark.parametrize("log", ["uneven/sacct.txt", "types/sacct.txt", "audit-array-burst.txt"])
+def test_limits_are_written_with_certificates_that_the_checker_alone_accepts(log: str, tmp_path: Path) -> None:
+    """Of each form: gangs counted as a whole, prices by type, and draining."""
+    nodes = WORLD / log.replace("sacct", "nodes")
+    listed = nodes if nodes.name == "nodes.txt" else None
+    found = audit(WORLD / log, listed, methods=["fifo"], out=tmp_path)
+    written = sorted(path.stem for path in tmp_path.glob("*.cert"))
+    assert len(found.sides[0].limits) == len(written) == 2
+    for name in written:
+        files = [str(tmp_path / f"{name}.json"), str(tmp_path / f"{name}.cert")]
+        ran = subprocess.run([sys.executable, checker.__file__, *files], capture_output=True, text=True, check=False)
+        assert ran.returncode == 0 and ran.stdout.startswith("proven: "), ran.stdout + ran.stderr
