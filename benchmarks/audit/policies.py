@@ -25,9 +25,9 @@ POLICIES = {
     "widest": (FITTING, "widest", "the most GPUs first; whatever fits starts"),
     "longest": (FITTING, "longest", "the longest first; whatever fits starts"),
 }
-"""By id: who may start, in which order, and in words."""
+"""Policies by id: who may start, in which order, and in words."""
 SEARCHES = {"search": "orders changed at random, for the mean", "search-weighted": "the same for the weighted mean"}
-"""By id: in words."""
+"""Words for a policy, by id."""
 MOST_ORDERS = 20_000
 """Orders that the search tries at most, so that its answer does not hang on the machine where time allows them all."""
 

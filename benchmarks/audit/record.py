@@ -25,7 +25,7 @@ class Rebuilt:
 
 
 _CLOSE = 1e-6
-"""Of a slot: what rounding may take from a time that is whole slots."""
+"""Share of a slot that rounding may take from a time of whole slots."""
 
 
 def slot_of(jobs: Sequence[TraceJob], time_scale: float) -> float:

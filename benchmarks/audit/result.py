@@ -468,7 +468,7 @@ class Audit:
         return lines + ([f"{len(self.clashes) - 5} more"] if len(self.clashes) > 5 else [])
 
     def to_text(self, full: bool = False) -> str:
-        """As ``audit`` prints it: one screen, or with every table."""
+        """The text that ``audit`` prints: one screen, or with every table."""
         if not full:
             return short_text(self)
         lines = [*answer_lines(self), *self.clash_lines()]

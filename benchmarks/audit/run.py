@@ -150,7 +150,7 @@ def audit(
     servers : a table or listing of its servers; where not given, as many GPUs as were busy at once
     form : the format; told by how the log begins where not given
     columns : of a table without a format: ``{"gpus": "num_gpu", "start": ..., "end": ...}``
-    names : of the columns, for output of sacct without a line of names
+    names : names of the columns, for output of sacct without a line of names
     problem : whose schedules are made; where not given, that of the record: jobs with GPUs of their own
     scheduler : one of your own, ``file.py:function``; it runs in a process of its own, as in ``evaluate``
     methods : only these schedulers; all of the problem where not given

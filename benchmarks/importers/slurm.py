@@ -162,7 +162,7 @@ def _part(job: Json, key: str) -> Mapping[str, Json]:
 
 
 def _tres(entries: Json) -> str:
-    """As ``sacct -P`` writes it; memory is counted in megabytes."""
+    """The form that ``sacct -P`` writes; memory is counted in megabytes."""
     known = [entry for entry in entries or () if isinstance(entry, Mapping) and entry.get("count") is not None]
     return ",".join(
         f"gres/{entry['name']}={entry['count']}" if entry.get("type") == "gres" else f"{entry['type']}={entry['count']}"

@@ -263,7 +263,7 @@ class Cures:
         }
 
     def certified(self, cure: Cure) -> tuple[GangPlacementInstance, Mapping[str, Json]] | None:
-        """That nothing admits the gang, where one engine proves it: the instance and a certificate."""
+        """The proof that nothing admits the gang, where one engine finds it: the instance and a certificate."""
         if cure.instance is None or self.asking.deadline.passed:
             return None
         deadline = self.asking.options(0.5).deadline

@@ -272,7 +272,7 @@ class _Judge:
         return made if proof is None else replace(made, proof=proof, file=self._file(item.gang))
 
     def _fixed(self, item: Lost, gang: Gang, fixed: str) -> Lost:
-        """That nobody can place a gang beside what runs, with a certificate where the time is enough."""
+        """Whether nobody can place a gang beside what runs, with a certificate where the time is enough."""
         if item.fate != BARRED:
             return replace(item, fixed=fixed)
         alone = self.asking.build(self.snapshot.outward, [first_pods(gang, gang.fewest)], ["weight"])

@@ -94,7 +94,7 @@ class Judgement:
 
     @property
     def ratio(self) -> tuple[float | None, str]:
-        """Of the first component that differs, at least 1, and what it is to: "optimum" or "bound".
+        """The ratio in the first component that differs, at least 1, and what it is to: "optimum" or "bound".
 
         None where the decision breaks a rule, nothing is judged, readings differ, or no bound was ready.
         """

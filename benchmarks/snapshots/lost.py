@@ -38,7 +38,7 @@ class Lost:
     beside: Cure | None = None  # beside what the best decision places
     fixed: str = ""  # why nothing that runs may leave
     unended: str = ""  # why nothing that runs is ended for it
-    # that nothing admits it: the gang alone, and a certificate that the best decision about it places nothing
+    # proof that nothing admits it: the gang alone, and a certificate that the best decision about it places nothing
     proof: tuple[GangPlacementInstance, Mapping[str, Json]] | None = None
     file: str = ""  # of it in the folder, if any; the instance beside it ends in ``.json``
 

@@ -67,7 +67,7 @@ class Reasons:
         return self._worse(gang, different, mine[different.name], theirs[different.name], weight_first)
 
     def _worse(self, gang: Gang, entry: Component, mine: Fraction, theirs: Fraction, weight_first: bool) -> str:
-        """In which component each decision with the gang is worse."""
+        """The component in which each decision with the gang is worse."""
         numbers = f"{number(float(mine))} with it, {number(float(theirs))} without"
         if entry.kind in ("weight", "pods"):
             higher = entry.priority is not None and entry.priority > gang.priority
@@ -183,7 +183,7 @@ class Reasons:
         return f"would fit without {what}"
 
     def _wider(self, instance: GangPlacementInstance, gang: Gang) -> str:
-        """In which wider level a gang would fit, the narrowest; on nodes that have its label."""
+        """The narrowest wider level in which a gang would fit, on nodes that have its label."""
         what = self.words(gang).required
         depth = instance.depth(gang.required)
         free = _each(gang, lambda group: without_labels(group, HAS, INSIDE)) if self.snapshot.form != "own" else gang

@@ -13,7 +13,7 @@ from schedgap.formulations.rar_ddls.instance import RarDdlsInstance
 from schedgap.formulations.rar_ddls.rates import NEVER, Integers, RateTable, rate_table
 
 _LARGEST_FACTOR = 100
-"""Of the functions that are tried: each is dual feasible by itself, so fewer are safe."""
+"""The number of functions that are tried: each is dual feasible by itself, so fewer are safe."""
 _MOST_MOMENTS = 4_000
 _MOST_PRODUCTS = 3 * 10**7
 

@@ -74,7 +74,7 @@ _ZERO_IS_SAID = {
     "gang-placement": frozenset({"quota", "borrow", "price", "move_price"}),
     "ddljs": frozenset({"budget"}),
 }
-"""By problem, keys of which 0 says another thing than nothing does: no GPU at all, and as many as there are."""
+"""Keys by problem of which 0 says another thing than nothing does: no GPU at all, and as many as there are."""
 _KEYS = {"certificate", "problem", "instance", "form", "options", "claim", "tree"}
 
 

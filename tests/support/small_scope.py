@@ -67,7 +67,7 @@ class Count:
 
     Attributes
     ----------
-    pairs : of an instance and a certificate
+    pairs : pairs of an instance and a certificate
     tight : pairs whose bound is the optimum
     refused : certificates that are none
     false : instances and certificates with a bound that is better than the optimum
@@ -425,7 +425,7 @@ def transfers_in_order(*, large: bool = False) -> Iterator[Case]:
 # ddl-cluster
 
 MOST_ORDERS = 300
-"""Of events, each a linear program for the search: what has more is no part of the class."""
+"""The most events, each a linear program for the search: what has more is no part of the class."""
 
 
 def _clusters(large: bool) -> Iterator[tuple[Data, Fraction, list[list[list[Any]]]]]:
@@ -846,4 +846,4 @@ FORMS: dict[str, Callable[..., Iterator[Case]]] = {
     "gang-placement rows": gang_rows,
     "gang-placement prices": gang_prices,
 }
-"""By problem and form, its class."""
+"""The class of each problem and form."""

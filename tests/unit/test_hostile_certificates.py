@@ -30,7 +30,7 @@ from schedgap.solvers.certificates.rules import hadar
 FOLDER = Path(__file__).parents[1] / "data" / "proofs"
 MEGABYTE = 2**20
 SECONDS = 4.0
-"""Of a processor; measured are 2.0 at most, on a machine of 2026 that is shared."""
+"""Seconds of a processor; measured are 2.0 at most, on a machine of 2026 that is shared."""
 MEMORY = 2**30
 
 

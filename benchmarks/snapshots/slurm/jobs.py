@@ -80,7 +80,7 @@ class Job:
         return "CONFIGURING" if "CONFIGURING" in words else (words or [""])[0]
 
     def words(self, key: str) -> list[str]:
-        """Those of a text, or of a list of texts, as newer versions write them."""
+        """The words of a text, or of a list of texts, which newer versions write."""
         told = self.job.get(key)
         return [word for part in (told if isinstance(told, list) else [told]) for word in plain_cell(part).split()]
 

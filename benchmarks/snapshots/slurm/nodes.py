@@ -108,7 +108,7 @@ _LISTS = {"State": ("state", "+"), "Partitions": ("partitions", ","), "ActiveFea
 
 
 def _of_json(data: Json, path: str) -> Iterator[Told]:
-    """Of ``scontrol show nodes --json`` and ``sinfo --json``."""
+    """The nodes of ``scontrol show nodes --json`` and ``sinfo --json``."""
     groups = data.get("sinfo") if isinstance(data, Mapping) else None
     if isinstance(groups, list):
         yield from _of_sinfo(groups, path)

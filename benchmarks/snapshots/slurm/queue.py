@@ -239,7 +239,7 @@ class _Slurm:
         return {"count": job.count, "gpu": gpu, "request": request, "selector": selector}, rules
 
     def _models(self, types: frozenset[str]) -> list[str]:
-        """Of nodes that have GPUs of all types that are asked for."""
+        """The nodes that have GPUs of all types that are asked for."""
         models = {str(node.get("gpu_model")) for node in self.draft.nodes}
         return sorted(model for model in models if types <= set(model.split("+"))) or ["none"]
 
