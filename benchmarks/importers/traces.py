@@ -28,7 +28,7 @@ from schedgap.formulations.common.options import passes_on_to
 _LINGJUN_GPUS = 8
 _MOST_SERVERS = 100_000
 _MOST_HOSTS = 2_000_000
-"""GPUs of all jobs of a log together."""
+"""Hosts of all jobs of a log together."""
 
 
 @dataclass(frozen=True)

@@ -40,7 +40,7 @@ class Priced:
         self.rooms: dict[str, list[int]] = {}
 
     def _held(self, sizes: Iterable[int]) -> list[Fraction]:
-        """The most by what is free of a device that parts on it are worth together; they may fill it exactly."""
+        """The most that parts are worth together, by what is free of a device; they may fill it exactly."""
         held = [Fraction(0)]
         sizes = {*sizes, self.device}
         for free in range(1, self.device + 1):

@@ -29,7 +29,7 @@ _MOST_CLASSES = 64
 _MOST_TOGETHER = 4096
 """Jobs times GPUs up to which sets of jobs are gone through."""
 _NODES, _ALL_NODES, _LAST_NODES = 20_000, 40_000_000, 100_000
-"""Work of the search for the best set in one bucket, of all searches (a second or two), and of the last one in a bucket.
+"""Work of the search for the best set in one bucket, of all searches (a second or two), of the last one in a bucket.
 
 A search that is cut answers with what no set exceeds, not with the best set so far.
 """
