@@ -30,7 +30,7 @@ Floats = NDArray[np.float64]
 LARGEST = 60_000
 """Variables of the linear program that blocks of slots are chosen for."""
 MOST_CLASSES = 12
-"""Numbers of servers. Coarser blocks and classes are safe: what their prices prove is evaluated anew, by class and block."""
+"""Classes of servers. Coarser blocks and classes are safe: what their prices prove is evaluated anew."""
 BREAKPOINTS = 24
 """Of an envelope in the linear program; the bound itself uses the whole table."""
 GRID = 4096
