@@ -19,7 +19,7 @@ from schedgap.formulations.common.numbers import CHECK_TOLERANCE, agrees, exact
 from schedgap.formulations.common.substrate import common_step
 from schedgap.formulations.ddljs.instance import DdljsInstance
 from schedgap.formulations.ddljs.utility import gain, highest
-from schedgap.formulations.g_vne.instance import GVneInstance
+from schedgap.formulations.g_vne.instance import GVneInstance, Job
 from schedgap.formulations.g_vne.ring_network import Ring, rings_of
 from schedgap.heuristics.common.run import HeuristicRun, variant
 from schedgap.heuristics.ddljs.inner import (
@@ -145,8 +145,9 @@ def gadget(
     gap : relative gap at which an exact inner method may stop in a slot; alpha is then at least 1 - gap
     tries : most roundings in a slot where Algorithm 2 is the inner method, u_b
     fill : whether servers that are still free then go to jobs that are not placed yet, because their gain is 0 or
-        negligible; a sigmoid far below its midpoint would wait for ever. Those with the best average gain over the
-        slots to come are first (ties by input order), as large a ring as fits
+        below 1e-9 of the slot's largest; a sigmoid far below its midpoint would wait for ever. Those with the best
+        average gain over the slots to come are first (ties by input order), as large a ring as fits. Without it, gains
+        below that share still count: they are decided after the others
     deadline : slots that are left when it passes are solved by ``greedy``
 
     Returns
@@ -210,19 +211,53 @@ def slot_rings(
 ) -> tuple[dict[int, Ring], float | None, Answer]:
     """What :func:`gadget` does in a slot.
 
-    Returns rings by job, a bound on what any add, and the inner method's answer.
+    Returns rings by job, a bound on what any add, and the inner method's answer. Where nothing is filled, jobs whose
+    gains are too small beside the others for one program are decided after them, on what those rings leave, each time
+    in a unit of their own: every gain above 0 counts, and a large one goes first.
     """
-    rings, bound, answer = _best_rings(progress, active, inner, asked)
+    problem = slot_problem(progress, active, as_printed=inner in PRINTED)
+    rings, bound, answer = _best_rings(progress, problem, inner, asked)
     if fill:
-        rings = _filled(progress, active, rings)
+        return _filled(progress, active, rings), bound, answer
+    while problem.later:
+        problem = slot_problem(progress, problem.later, as_printed=inner in PRINTED, beside=rings)
+        assert problem.instance is not None
+        if not any(hosts_one(problem.instance, job) for job in problem.instance.jobs):
+            continue
+        small = INNER[inner](problem.instance, asked)
+        rings |= rings_of(progress.instance, small.solution)
+        answer = replace(answer, gamma=max(answer.gamma or 1, small.gamma or 1), loads=_loads(progress, rings, answer))
     return rings, bound, answer
 
 
+def hosts_one(instance: GVneInstance, job: Job) -> bool:
+    """Whether some server holds a worker of the job."""
+    return any(
+        all(server.resources.get(name, 0.0) * (1 + CHECK_TOLERANCE) >= amount for name, amount in job.demand.items())
+        for server in instance.servers
+    )
+
+
+def _loads(progress: GreedyState, rings: Mapping[int, Ring], answer: Answer) -> Mapping[str, float | None]:
+    """The answer's loads with the shares of servers and links that all of these rings use."""
+    if not answer.loads:
+        return answer.loads
+    used, load = progress.loads(rings)
+    bandwidth = np.array(progress.network.bandwidth, dtype=float)
+    shares = {"server": (used, progress.network.capacity), "link": (load, bandwidth)}
+    return {
+        **answer.loads,
+        **{
+            name: float(np.divide(amount, room, out=np.zeros_like(amount), where=amount > 0).max(initial=0.0))
+            for name, (amount, room) in shares.items()
+        },
+    }
+
+
 def _best_rings(
-    progress: GreedyState, active: list[int], inner: str, asked: Asked
+    progress: GreedyState, problem: SlotProblem, inner: str, asked: Asked
 ) -> tuple[dict[int, Ring], float | None, Answer]:
     """Rings for the jobs that gain, by job, an upper bound on what any rings of this slot add, and the answer."""
-    problem = slot_problem(progress, active, as_printed=inner in PRINTED)
     if problem.instance is None:
         return {}, problem.left_out, NOTHING
     ceiling = problem.ceiling - problem.left_out

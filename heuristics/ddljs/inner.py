@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from schedgap.formulations.common.instance import Solution
+from schedgap.formulations.common.substrate import Link, Server
 from schedgap.formulations.ddljs.instance import DdljsInstance
 from schedgap.formulations.ddljs.utility import LONGEST, gain, reaches, steepest, steepest_up_to
 from schedgap.formulations.g_vne.instance import GVneInstance, Job
@@ -101,6 +102,30 @@ class GreedyState:
             self._shares.append(len(rings) / active)
         self.network.reset()
 
+    def loads(self, rings: Mapping[int, Ring]) -> tuple[Floats, Floats]:
+        """What rings, by job, use of every server (by resource) and of every link."""
+        for i, ring in rings.items():
+            self.network.occupy(self.needs[i], ring)
+        used, load = self.network.used.copy(), np.array(self.network.load, dtype=float)
+        self.network.reset()
+        return used, load
+
+    def remaining_servers(self, rings: Mapping[int, Ring]) -> tuple[Server, ...]:
+        """The servers with the resources that the rings leave; 0 where they overload one."""
+        free = np.maximum(self.network.capacity - self.loads(rings)[0], 0.0)
+        return tuple(
+            server.model_copy(update={"resources": dict(zip(self.network.resources, row.tolist(), strict=True))})
+            for server, row in zip(self.instance.servers, free, strict=True)
+        )
+
+    def remaining_links(self, rings: Mapping[int, Ring]) -> tuple[Link, ...]:
+        """The links with the bandwidth that the rings leave; 0 where they overload one."""
+        load = self.loads(rings)[1]
+        return tuple(
+            link.model_copy(update={"bandwidth": max(0.0, link.bandwidth - float(taken))})
+            for link, taken in zip(self.instance.links, load, strict=True)
+        )
+
     def solution(self) -> Solution:
         """The schedule so far."""
         return {"slots": self.slots}
@@ -126,7 +151,8 @@ def place_largest(progress: GreedyState, i: int, most: int) -> Ring | None:
 
 
 NEGLIGIBLE = 1e-9
-"""Gains below this share of the slot's largest are left to filling: a linear program would not see them."""
+"""Gains below this share of the slot's largest are decided after the others, or left to filling: a linear program
+that has both would not see them."""
 
 
 @dataclass(frozen=True)
@@ -137,6 +163,7 @@ class SlotProblem:
     jobs: list[int]  # positions of its jobs
     ceiling: float  # sum of each job's best gain: an upper bound on what the slot can add
     left_out: float  # the part of `ceiling` that jobs with negligible gains make up
+    later: list[int]  # positions of the jobs with negligible gains above 0
 
 
 @dataclass(frozen=True)
@@ -169,8 +196,10 @@ class Asked:
 Inner = Callable[[GVneInstance, Asked], Answer]
 
 
-def slot_problem(progress: GreedyState, active: list[int], as_printed: bool = False) -> SlotProblem:
-    """The weights of a slot, given what every job has already.
+def slot_problem(
+    progress: GreedyState, active: list[int], as_printed: bool = False, beside: Mapping[int, Ring] | None = None
+) -> SlotProblem:
+    """The weights of a slot, given what every job has already, on what the rings in `beside` leave of the network.
 
     Ring sizes go up to what is left of the budget (11) and what the network could host of the job alone; `as_printed`
     up to N_i instead of the latter.
@@ -195,12 +224,18 @@ def slot_problem(progress: GreedyState, active: list[int], as_printed: bool = Fa
         made = GVneInstance.model_construct(
             problem="g-vne",
             name=f"{progress.instance.name}-slot-{len(progress.slots) + 1}",
-            servers=progress.instance.servers,
-            links=progress.instance.links,
+            servers=progress.instance.servers if not beside else progress.remaining_servers(beside),
+            links=progress.instance.links if not beside else progress.remaining_links(beside),
             jobs=tuple(jobs),
         )
     total = float(np.sum(best))
-    return SlotProblem(made, [active[n] for n in kept], total, total - float(np.sum([best[n] for n in kept])))
+    return SlotProblem(
+        made,
+        [active[n] for n in kept],
+        total,
+        total - float(np.sum([best[n] for n in kept])),
+        [active[n] for n, worth in enumerate(best) if 0 < worth <= least],
+    )
 
 
 def _greedy(instance: GVneInstance, asked: Asked) -> Answer:
