@@ -220,7 +220,7 @@ def slot_rings(
     if fill:
         return _filled(progress, active, rings), bound, answer
     while problem.later:
-        problem = slot_problem(progress, problem.later, as_printed=inner in PRINTED, beside=rings)
+        problem = slot_problem(progress, problem.later, as_printed=inner in PRINTED, placed=rings)
         assert problem.instance is not None
         if not any(hosts_one(problem.instance, job) for job in problem.instance.jobs):
             continue

@@ -197,9 +197,9 @@ Inner = Callable[[GVneInstance, Asked], Answer]
 
 
 def slot_problem(
-    progress: GreedyState, active: list[int], as_printed: bool = False, beside: Mapping[int, Ring] | None = None
+    progress: GreedyState, active: list[int], as_printed: bool = False, placed: Mapping[int, Ring] | None = None
 ) -> SlotProblem:
-    """The weights of a slot, given what every job has already, on what the rings in `beside` leave of the network.
+    """The weights of a slot, given what every job has already, on what the rings in `placed` leave of the network.
 
     Ring sizes go up to what is left of the budget (11) and what the network could host of the job alone; `as_printed`
     up to N_i instead of the latter.
@@ -224,8 +224,8 @@ def slot_problem(
         made = GVneInstance.model_construct(
             problem="g-vne",
             name=f"{progress.instance.name}-slot-{len(progress.slots) + 1}",
-            servers=progress.instance.servers if not beside else progress.remaining_servers(beside),
-            links=progress.instance.links if not beside else progress.remaining_links(beside),
+            servers=progress.instance.servers if not placed else progress.remaining_servers(placed),
+            links=progress.instance.links if not placed else progress.remaining_links(placed),
             jobs=tuple(jobs),
         )
     total = float(np.sum(best))

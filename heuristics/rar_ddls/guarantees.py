@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from fractions import Fraction
 from typing import cast
 
 import numpy as np
@@ -12,6 +13,7 @@ import numpy as np
 from schedgap.formulations.common.instance import Json
 from schedgap.formulations.rar_ddls.instance import RarDdlsInstance
 from schedgap.formulations.rar_ddls.rates import rate_table, worst_durations
+from schedgap.formulations.rar_ddls.running import build_workload
 from schedgap.heuristics.common.guarantee import (
     READING,
     Assumption,
@@ -23,7 +25,7 @@ from schedgap.heuristics.common.guarantee import (
     claims,
     not_applicable,
 )
-from schedgap.heuristics.rar_ddls.sjf_bco import estimates
+from schedgap.heuristics.rar_ddls.sjf_bco import Estimates, Search, estimates, make_plan
 from schedgap.heuristics.rar_ddls.vertex_coloring import evaluate_coloring
 
 # How the work of Algorithm 1 of paper 000 grows: Theorem 6, measured by counting.
@@ -43,18 +45,18 @@ def sorting_steps(instance: RarDdlsInstance) -> int:
 
     An attempt is made when a job's turn comes and after each exit that it waits for, so at most 2 J in a pass.
     """
-    # Loads numba, which naming the guarantees (schedgap list) has no need of.
-    from schedgap.formulations.rar_ddls.running import build_workload
-    from schedgap.heuristics.rar_ddls.sjf_bco import Search, make_plan
-
-    guess = estimates(instance, "best", 1.0)
-    work = build_workload(instance)
-    order = np.argsort(work.jobs["gang"][:-1], kind="stable").astype(np.int64)
-    search = Search(work, make_plan(work, guess.weights, order, 1.0), guess, literal=True)
+    search = _new_search(instance, estimates(instance, "best", 1.0), 1.0, literal=True)
     search.bisect(instance.horizon, "improved", range(1, instance.largest_gang + 1))
     gpus, servers = instance.total_gpus, len(instance.servers)
     second, third = search.attempts
     return round(second * _sort(gpus) + third * (_sort(servers) + _sort(gpus)))
+
+
+def _new_search(instance: RarDdlsInstance, guess: Estimates, scale: float, literal: bool = False) -> Search:
+    """A search that has run no pass; `scale` is lambda of Algorithm 3."""
+    work = build_workload(instance)
+    order = np.argsort(work.jobs["gang"][:-1], kind="stable").astype(np.int64)
+    return Search(work, make_plan(work, guess.weights, order, scale), guess, literal=literal)
 
 
 def running_time_growth(seed: int) -> Measured:
@@ -282,6 +284,30 @@ def _lemma_2(case: Case) -> Evaluation:
     return at_most(facts["theta"], facts["W_max"], "theta and W_max, which are said to be equal")
 
 
+def _lemma_2_tightest(case: Case) -> Evaluation:
+    """Every pass at the least limit that a bisection on feasibility finds has a largest load of it, rounded up."""
+    if "rho_hat" not in case.info:
+        return not_applicable("the run ended before anything was estimated")
+    instance, largest = _instance(case), int(case.info["T"])
+    guess = estimates(instance, case.info["rho_hat"], float(case.info["u"]))
+    search = _new_search(instance, guess, case.info["lambda"])
+    theta, loads = 0, list[int]()
+    low, high = 1, largest
+    while low <= high:
+        middle = (low + high) // 2
+        passes = [search.one_pass(middle, kappa, largest + 1) for kappa in range(1, instance.largest_gang + 1)]
+        feasible = [math.ceil(Fraction(p.weight, guess.scale) / guess.u) for p in passes if p and p.makespan <= largest]
+        if feasible:
+            theta, loads, high = middle, feasible, middle - 1
+        else:
+            low = middle + 1
+    if not loads:
+        return not_applicable(NO_PRINTED)
+    if max(loads) > theta:
+        return at_most(max(loads), theta, "the largest W_max of a pass at theta~, rounded up, and theta~")
+    return at_most(theta, min(loads), "theta~ and the smallest W_max of a pass at it, rounded up")
+
+
 def _lemma_2_repaired(case: Case) -> Evaluation:
     facts = cast(Facts, _printed(case))
     return at_most(facts["W_max"], facts["theta"], "W_max and theta")
@@ -411,6 +437,21 @@ GUARANTEES = (
         "W_max = theta~",
         _ALGORITHM_1,
         _lemma_2,
+        families=("single_gpu", "estimates", "contended"),
+    ),
+    _claim(
+        "lemma-2-tightest",
+        "paper 000, Lemma 2, with theta~ the tightest limit that is feasible",
+        "W_max, rounded up to whole slots, = theta~",
+        (
+            NETWORK,
+            Assumption(
+                "theta~ is the least limit that bisection finds feasible: it goes down where a pass with some kappa "
+                "ends within T, else up; W_max is that of any pass at theta~ that ends within T"
+            ),
+        ),
+        _lemma_2_tightest,
+        kind=READING,
         families=("single_gpu", "estimates", "contended"),
     ),
     _claim(
