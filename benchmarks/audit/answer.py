@@ -64,7 +64,8 @@ def sentence(audit: Audit) -> str:
     reached, least = (max(0.0, value - audit.work) for value in (best.objective, side.bound))
     begin = f"your {load.jobs:,} jobs waited {span_of(waited)} on average; "
     if gains["jct"][1] < NOTHING:
-        return f"{begin}with the same GPUs no schedule does better: nothing was avoidable"
+        given = f", {audit.limit_condition}" if audit.limit_condition else ""
+        return f"{begin}with the same GPUs no schedule does better: nothing was avoidable{given}"
     if best is recorded:
         return f"{begin}with the same GPUs no better schedule was found, and none waits less than {span_of(least)}"
     return f"{begin}with the same GPUs {span_of(least, reached)} {'was' if least == reached else 'were'} possible"
@@ -76,7 +77,7 @@ def answer_lines(audit: Audit) -> list[str]:
     gains = audit.avoidable(audit.sides[0])
     if not told or gains is None:
         return [audit.verdict]
-    if gains["jct"][1] < NOTHING:  # holds of any cluster, so nothing is taken for granted
+    if gains["jct"][1] < NOTHING:  # only what the limit itself takes for granted, which the sentence names
         return [told, audit.verdict, *_weighted(audit, gains)]
     given = conditions(audit)
     short = audit.verdict.replace(f", {given}", "").replace("avoidable: ", "avoidable, if so: ")
@@ -213,8 +214,10 @@ def meaning(audit: Audit) -> Sequence[str]:
     if not sentence(audit) or gains is None:
         return ()
     if gains["jct"][1] < NOTHING:
+        given = f" That holds {audit.limit_condition}." if audit.limit_condition else ""
         return (
-            "Proven: no schedule, of any scheduler, lets these jobs end more than half a percent sooner on average.",
+            "Proven: no schedule, of any scheduler, lets these jobs end more than half a percent sooner on average."
+            f"{given}",
         )
     return (
         "The upper end was reached by a schedule of the same jobs that was checked; the lower end is proven: no "

@@ -188,6 +188,7 @@ class Audit:
     unread: int = 0  # rows that do not count and may have held GPUs
     jobs: tuple[TraceJob, ...] = ()  # those that count
     condition: str = ""  # what must be assumed of the cluster for the answer to hold
+    limit_condition: str = ""  # what must be assumed for the limit alone to hold
     same_everywhere: bool = False  # jobs that named no type are taken to last as long on each
 
     @property
@@ -209,8 +210,10 @@ class Audit:
             rows = "1 row that does not count" if self.unread == 1 else f"{self.unread:,} rows that do not count"
             parts.append(f"but {rows} may have held GPUs, which count as idle")
         if self.pending:
-            jobs = "1 job" if self.pending == 1 else f"{self.pending:,} jobs"
-            parts.append(f"the queue had not drained: {jobs} still waited when the log was written, and do not count")
+            jobs, what = ("1 job", "does") if self.pending == 1 else (f"{self.pending:,} jobs", "do")
+            parts.append(
+                f"the queue had not drained: {jobs} still waited when the log was written, and {what} not count"
+            )
         return "; ".join(parts)
 
     @property
@@ -240,7 +243,8 @@ class Audit:
         text += (
             f" ({waiting[0]:.0%} to {waiting[1]:.0%} of the waiting)" if waiting and gains["jct"][1] >= NOTHING else ""
         )
-        return f"{text}, {conditions(self)}" if gains["jct"][1] >= NOTHING else text
+        given = conditions(self) if gains["jct"][1] >= NOTHING else self.limit_condition
+        return f"{text}, {given}" if given else text
 
     def _without_gains(self) -> str:
         """Why nothing can be said of what is avoidable."""

@@ -229,6 +229,7 @@ def audit(
         ]
         clashes = maker.clashes
     bar.finish()
+    assumed = not trace.listed or OBSERVED in cluster
     work = float(np.mean([job.duration or 0.0 for job in jobs]))
     result = Audit(
         trace.name,
@@ -248,7 +249,8 @@ def audit(
         pending=sum(count for why, count in left_out.items() if why.startswith(PENDING)) if recorded else 0,
         jobs=tuple(jobs),
         unread=sum(count for why, count in left_out.items() if not why.startswith(_HELD_NO_GPU)) if recorded else 0,
-        condition=_condition(reading) if chosen.id == BASE else "",
+        condition=_condition(reading, assumed) if chosen.id == BASE else "",
+        limit_condition=_limit_condition(reading, assumed) if chosen.id == BASE else "",
         same_everywhere=reading.same_everywhere and chosen.id == BASE,
     )
     if folder is not None:
@@ -422,10 +424,26 @@ def _gpus_more(reading: Reading, changed: Reading, what: str) -> str:
     return ", ".join(differ) or what
 
 
-def _condition(reading: Reading) -> str:
-    """What must be assumed of the cluster, and of clusters that one log tells of."""
+def _of_size(reading: Reading, assumed: bool) -> list[str]:
+    """What must be assumed of the number of GPUs: of a cluster that nothing lists, and of clusters in one log."""
+    words = ["the cluster had no more GPUs than were busy at once"] if assumed else []
     clusters = len({job.cluster for job in reading.jobs})
-    return reading.condition + (f" and its {clusters} clusters were one" if clusters > 1 else "")
+    return words + ([f"its {clusters} clusters were one"] if clusters > 1 else [])
+
+
+def _condition(reading: Reading, assumed: bool) -> str:
+    """What must be assumed of the cluster."""
+    return " and ".join([reading.condition, *_of_size(reading, assumed)])
+
+
+def _limit_condition(reading: Reading, assumed: bool) -> str:
+    """What must be assumed of the cluster for the limit alone, which nodes, processors and memory cannot make false."""
+    words = _of_size(reading, assumed)
+    if reading.same_everywhere:
+        words.append("jobs last as long on every type")
+    if "partitions" in reading.kept:
+        words.append("jobs may use no partitions but theirs")
+    return "if " + " and ".join(words) if words else ""
 
 
 def _told(reading: Reading) -> list[str]:

@@ -335,7 +335,7 @@ def read_rows(
                     if not form.attempts:
                         raise Unfit("its id is used twice", f"{name!r} is already that of line {seen[name][0]}")
                     row["id"] = f"{name}~{len(seen[name]) + 1}"
-                    notes.row("are further attempts of a job, each a job of its own: 41~2 is the second of 41", line)
+                    notes.row("are further attempts of a job, each a job of its own: JOB~2 is the second of JOB", line)
                 if name is not None:
                     seen.setdefault(name, []).append(line)
             except (Unfit, LeftOut) as error:

@@ -220,7 +220,8 @@ class _Judge:
         """What gangs with the same answers have in common, in both readings."""
         facts = self.snapshot.facts
         own = gang.id if gang.id in facts.seated else ""
-        rest = (own, facts.relaxed.get(gang.id), facts.rests.get(gang.id), facts.words.get(gang.id))
+        by_gang = facts.relaxed, facts.rests, facts.words, facts.gentle, facts.lowest, facts.required
+        rest = (own, *(fact.get(gang.id) for fact in by_gang))
         both = [one.model_dump_json(exclude={"id", "arrival"}) for one in (gang, mine) if one is not None]
         return f"{both} {rest}"
 

@@ -155,3 +155,24 @@ def test_limits_are_written_with_certificates_that_the_checker_alone_accepts(log
         files = [str(tmp_path / f"{name}.json"), str(tmp_path / f"{name}.cert")]
         ran = subprocess.run([sys.executable, checker.__file__, *files], capture_output=True, text=True, check=False)
         assert ran.returncode == 0 and ran.stdout.startswith("proven: "), ran.stdout + ran.stderr
+
+
+@pytest.mark.parametrize("listed", [True, False])
+def test_nothing_was_avoidable_only_on_as_many_gpus_as_are_known(tmp_path: Path, listed: bool) -> None:
+    """Jobs one after another: without a list of nodes the cluster may have had more GPUs than were busy."""
+    rows = [f"{k}|2026-03-02T08:00:00|2026-03-02T{8 + k:02}:00:00|2026-03-02T{9 + k:02}:00:00" for k in range(3)]
+    head = "JobID|Submit|Start|End|State|AllocTRES|NodeList\n"
+    (tmp_path / "log").write_text(head + "".join(f"{row}|COMPLETED|gres/gpu=1|n1\n" for row in rows))
+    (tmp_path / "nodes").write_text("NodeName=n1 CPUTot=8 RealMemory=1000 Gres=gpu:1 State=IDLE Partitions=gpu\n")
+    found = audit(tmp_path / "log", tmp_path / "nodes" if listed else None, methods=["fifo"])
+    line = found.to_text().replace("\n  ", " ").splitlines()[0]
+    assert "nothing was avoidable" in line
+    assert ("if the cluster had no more GPUs than were busy at once" in line) is not listed
+    assert found.verdict.endswith("at once") is not listed
+
+
+def test_a_further_attempt_is_told_without_the_id_of_a_job_that_is_not_there(tmp_path: Path) -> None:
+    row = "8|2026-03-02T08:0{0}:00|2026-03-02T08:1{0}:00|2026-03-02T09:1{0}:00|COMPLETED|gres/gpu=1|n1\n"
+    head = "JobID|Submit|Start|End|State|AllocTRES|NodeList\n"
+    (tmp_path / "log").write_text(head + row.format(0) + row.format(1))
+    assert "41" not in next(note for note in audit(tmp_path / "log", methods=["fifo"]).notes if "attempt" in note)

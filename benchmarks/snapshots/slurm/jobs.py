@@ -223,9 +223,21 @@ class Job:
             raise InputError(f"{self.place}.tres_alloc_str: {what}")
         return [self.devices] * self.count
 
-    def waiting_tasks(self) -> Iterable[str]:
+    @property
+    def array(self) -> str:
+        """The id of its array; its own where it is in none."""
+        told = self.cell("array_job_id")
+        return self.name.partition("_")[0] if told in ("", "0") else told
+
+    @property
+    def tasks_at_a_time(self) -> int | None:
+        """How many tasks of its array may run at a time; None where that has no limit."""
+        told = (self.cell("array_task_string").partition("%")[2], self.cell("array_max_tasks"))
+        return next((int(text) for text in told if text.isdecimal() and int(text)), None)
+
+    def waiting_tasks(self) -> list[str]:
         """Ends of the names of the tasks of a waiting array: ``_0``, ``_1``."""
-        tasks, limited, _ = self.cell("array_task_string").partition("%")
+        tasks = self.cell("array_task_string").partition("%")[0]
         endings: list[str] = []
         for part in tasks.split(",") if tasks and self.state == "PENDING" else ():
             ends = re.fullmatch(r"([0-9]{1,7})(?:-([0-9]{1,7})(?::([1-9][0-9]{0,6}))?)?", part)
@@ -237,7 +249,6 @@ class Job:
                     place = f"{self.place}.array_task_string"
                     raise InputError(f"{place}: {tasks[:40]!r}: more than {MOST_WAITING} jobs and tasks wait")
                 endings += [f"_{k}" for k in listed]
-        self.draft.unread["job arrays of which fewer tasks may run at a time"] += bool(limited)
         return endings or [""]
 
     def named(self, key: str) -> tuple[int, ...]:

@@ -59,6 +59,7 @@ class _Slurm:
             raise InputError(f"{source}: jobs: must be a list of objects, as squeue --json writes it")
         self.with_memory = any("mem=" in str(job.get("tres_alloc_str")) for job in jobs)
         self.jobs = [Job(self.draft, job, f"{source}: jobs[{j}]", self.with_memory) for j, job in enumerate(jobs)]
+        self.active = Counter(job.array for job in self.jobs if job.live and job.state != "PENDING")  # tasks by array
         self.draft.distinct((job.name, f"{source}: jobs[{j}].job_id") for j, job in enumerate(self.jobs))
 
     def _nodes(self, path: Path) -> None:
@@ -198,7 +199,7 @@ class _Slurm:
         per_node = parts[0].per_node if len(parts) == 1 else None
         self.draft.unread["parts of heterogeneous jobs that may share a node"] += len(parts) > 1
         gpus = sum((Fraction(group["gpu"] * group["count"], WHOLE) for group in groups), Fraction(0))
-        for task in parts[0].waiting_tasks():
+        for task in self._startable(parts[0]):
             shown = shortened(name + task, self.draft.cut)
             self.draft.wait(name + task, groups, seats, per_node=per_node, rules=rules, gpus=gpus)
             facts = self.draft.facts
@@ -206,6 +207,15 @@ class _Slurm:
             facts.words[shown] = Words(per_node=f"that it asks for {parts[0].count} nodes")
             if several and not seats:
                 facts.rests[shown] = EVEN
+
+    def _startable(self, job: Job) -> list[str]:
+        """Ends of the names of the tasks that its array lets start now: all are alike, so the first of them."""
+        tasks, most = job.waiting_tasks(), job.tasks_at_a_time
+        if most is None or job.state != "PENDING":
+            return tasks
+        room = max(0, most - self.active[job.array])
+        self.draft.unread["tasks that their array does not let start now"] += max(0, len(tasks) - room)
+        return tasks[:room]
 
     def _group(self, job: Job, several: bool) -> tuple[dict[str, Json], list[str]]:
         """The pods of one part, and rules that are left out.
