@@ -94,7 +94,7 @@ P2 = Assumption("problem P2: jobs may be rejected", _not_p2)
 NO_DELAY = Assumption("no time is lost when a job's devices change", _delayed)
 NOT_STOPPED = Assumption("the run decided every job", _stopped)
 EXACT = Assumption("the best payoff on arrival is exact, eq. (4)", _rounded)
-PRINTED_PRICES = Assumption("prices, U_min and eta as printed, eqs. (5) to (7)", _other_prices)
+PRINTED_PRICES = Assumption("prices, U_min and eta as printed, eqs. (5) to (7), with w_j^r = 1 in (6)", _other_prices)
 EARLY = Assumption(
     "price exponent gamma/(c - w + 1) with w >= any demand on the pool in a slot; U_max >= every utility; "
     "U_min = u/(4 T C), u the smallest positive utility (or eq. (7), eta with T)",
