@@ -177,11 +177,12 @@ def _gpu_sharing(instance: Mapping[str, Any]) -> None:
 
 def _rigid_jobs(instance: Mapping[str, Any]) -> None:
     sizes = {pool["id"]: pool["gpus"] for pool in instance["pools"]}
+    every = sum(sizes.values())
     for j, job in enumerate(instance["jobs"]):
-        usable = set(job.get("pools") or sizes)
-        if not usable <= set(sizes):
+        usable = set(job.get("pools") or ())
+        if not usable <= sizes.keys():
             reject(f"instance.jobs[{j}].pools: must be pools that there are")
-        if job["gpus"] > sum(sizes[pool] for pool in usable):
+        if job["gpus"] > (sum(sizes[pool] for pool in usable) if usable else every):
             reject(f"instance.jobs[{j}].gpus: more than its pools have")
 
 

@@ -241,6 +241,42 @@ def test_rows_of_a_billion_slots_are_not_written(problem: str) -> None:
         checker.model_of(given, "rows", {"horizon": 10**9})
 
 
+def rigid(objective: str, jobs: int, pools: int) -> dict[str, Any]:
+    made = [{"id": f"{k:x}", "arrival": 2 * k, "length": 1 + 2 * jobs, "gpus": 1} for k in range(jobs)]
+    row = [{"id": f"{k:x}", "gpus": 1} for k in range(pools)]
+    return {"problem": "rigid-jobs", "objective": objective, "pools": row, "jobs": made}
+
+
+def rates(horizon: int, kinds: int) -> dict[str, Any]:
+    data: dict[str, Any] = json.loads((FOLDER / "dos-hadar.json").read_text())
+    speed = {f"{k:x}": k + 1 for k in range(kinds)}
+    job = {**data["jobs"][0], "arrival": 1, "workers": 1, "throughput": speed, "epochs": 10**6}
+    return {**data, "horizon": horizon, "machines": [{"id": "m", "gpus": dict.fromkeys(speed, 1)}], "jobs": [job]}
+
+
+TOGETHER: dict[str, Callable[[], tuple[dict[str, Any], str, Any]]] = {
+    "jobs and pools, prices": lambda: (rigid("jct", 9000, 20_000), "prices", {"edges": [0], "prices": [[]] * 20_000}),
+    "jobs and pools, drain": lambda: (rigid("area", 9000, 20_000), "drain", {}),
+    "jobs and edges": lambda: (
+        rigid("jct", 14_000, 1),
+        "prices",
+        {"edges": list(range(60_001)), "prices": [[9 * 10**16] * 60_000]},
+    ),
+    "slots and rates": lambda: (rates(10**6, 1500), "prices", {"blocks": [[1, {}]]}),
+    "variables of rates": lambda: (rates(20_000, 1500), "prices", {"blocks": [[1, {}]]}),
+}
+
+
+@pytest.mark.parametrize("name", TOGETHER)
+def test_what_an_instance_and_a_leaf_ask_for_together_is_bounded(name: str, tmp_path: Path) -> None:
+    data, form, leaf = TOGETHER[name]()
+    path, cert = tmp_path / "i.json", tmp_path / "c.json"
+    path.write_text(json.dumps(data))
+    about = {"certificate": 1, "problem": data["problem"], "instance": checker.digest(checker.load(str(path)))}
+    cert.write_text(json.dumps(about | {"form": form, "claim": "1", "tree": {"prices": leaf}}))
+    refused(run(checker.__file__, str(path), str(cert)))
+
+
 def test_prices_that_take_many_steps_are_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
     """1 kB held the checker for 43 s, and might have for hours."""
     monkeypatch.setattr(hadar, "MOST_STEPS", 1_000)

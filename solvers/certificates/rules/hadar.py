@@ -17,9 +17,15 @@ from __future__ import annotations
 import bisect
 import itertools
 import math
+import operator
 from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
 from typing import Any
+
+try:
+    from schedgap.solvers.certificates.linear import within
+except ImportError:  # run as a file
+    from linear import within  # type: ignore[import-not-found, no-redef]
 
 GRID = 2**40
 MOST_STATES = 20_000
@@ -27,6 +33,9 @@ MOST_SLOTS, MOST_PAIRS = 1_000_000, 5_000_000
 """Slots, and jobs times slots, that blocks of prices may cover."""
 MOST_STEPS = 40_000_000
 """Values of progress and pieces of costs that a leaf looks at, a microsecond each; 17 million at the size of a log."""
+
+FEW_CHOICES = 8
+"""Rates of a job that are no work to look at."""
 
 
 class Work:
@@ -117,6 +126,7 @@ def prices(instance: Mapping[str, Any], options: Mapping[str, Any], model: Any) 
     jobs = [Job(instance, job, devices) for job in instance["jobs"]]
     must = bool(instance.get("all_jobs_must_finish", False))
     if len(jobs) * horizon <= 20_000:
+        within(sum((horizon - job.arrival + 1) * (len(job.choices) + 1) for job in jobs))
         for j, job in enumerate(jobs):
             model.var(f"finish[{j}]", job.arrival, horizon + (not must))
             for t in range(job.arrival, horizon + 1):
@@ -139,7 +149,10 @@ def prices(instance: Mapping[str, Any], options: Mapping[str, Any], model: Any) 
         price = _by_slot(given["blocks"], devices, horizon)
         worthless = given.get("worthless", False)
         fractions = given.get("fractions", False)
-        total = Fraction(sum(count * line[kind] for line, _ in price[1:] for kind, count in devices.items()), GRID)
+        total = Fraction(0)
+        for _, slots in itertools.groupby(price[1:], key=operator.itemgetter(1)):
+            (line, _), *others = slots
+            total += (1 + len(others)) * Fraction(sum(n * line[kind] for kind, n in devices.items()), GRID)
         whole = given.get("whole", [])
         if not isinstance(whole, list) or not all(type(j) is int and 0 <= j < len(jobs) for j in whole):
             raise ValueError("whole must be positions of jobs")
@@ -170,6 +183,8 @@ def _by_slot(blocks: Any, devices: Mapping[str, int], horizon: int) -> list[tupl
     """By slot, prices by type in units of 1 / 2^40 and the number of the block; slot 0 is not used."""
     if horizon > MOST_SLOTS:
         raise ValueError(f"blocks are for a horizon of at most {MOST_SLOTS} slots")
+    if len(blocks) * len(devices) > MOST_PAIRS:
+        raise ValueError(f"there are more than {MOST_PAIRS} prices")
     lines: list[tuple[dict[str, int], int]] = [({}, -1)]
     for number, (first, given) in enumerate(blocks):
         last = blocks[number + 1][0] - 1 if number + 1 < len(blocks) else horizon
@@ -211,6 +226,7 @@ def dearest(
 ) -> Fraction | None:
     """The best payoff of the job's schedules in the box, exactly: the least cost of every progress, slot by slot."""
     first, last = box.get(f"finish[{j}]", (0, horizon + 1))
+    work.spend((horizon - job.arrival + 1) * max(0, len(job.choices) - FEW_CHOICES))
     allowed = {}
     for t in range(job.arrival, horizon + 1):
         ranges = [box.get(f"at[{j},{t},{c}]", (0, 1)) for c in range(len(job.choices) + 1)]

@@ -21,8 +21,19 @@ except ImportError:  # run as a file
     from rules.pausing import held  # type: ignore[import-not-found, no-redef]
 
 
+MOST_STEPS = 12_000_000
+"""Jobs times edges of prices; a log that is certified has at most 20,000 jobs and some 460 edges."""
+MOST_QUEUES = 5_000_000
+"""Jobs times pools: a microsecond each for the backlog."""
+
+
 def _pools(instance: Mapping[str, Any]) -> list[list[int]]:
-    """Numbers of the pools that each job may use."""
+    """Numbers of the pools that each job may use.
+
+    Raises Rejected: jobs times pools are more than MOST_QUEUES.
+    """
+    if len(instance["jobs"]) * len(instance["pools"]) > MOST_QUEUES:
+        reject(f"the instance has more than {MOST_QUEUES:,} jobs times pools")
     number = {pool["id"]: k for k, pool in enumerate(instance["pools"])}
     every = list(range(len(number)))
     return [sorted({number[name] for name in job["pools"]}) if job.get("pools") else every for job in instance["jobs"]]
@@ -46,6 +57,8 @@ def prices(instance: Mapping[str, Any], options: Mapping[str, Any], model: Any) 
         edges, price = given["edges"], given["prices"]
         if set(given) != {"edges", "prices"} or len(price) != len(pools):
             raise ValueError("edges, and prices of every pool")
+        if len(jobs) * len(edges) > MOST_STEPS:
+            raise ValueError(f"there are more than {MOST_STEPS:,} jobs times edges")
         numbers = [*edges, *(p for row in price for p in row)]
         if not all(isinstance(n, int) and not isinstance(n, bool) and n >= 0 for n in numbers):
             raise ValueError("edges and prices must be whole numbers from 0")
