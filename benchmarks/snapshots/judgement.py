@@ -282,11 +282,12 @@ class Judgement:
         low, limit, total = self.reached, self.most, number(float(self.waiting))
         what = f"of {total} waiting {self.unit}{'' if self.waiting == 1 else 's'}"
         optimal = low == limit and self.best.status is Status.OPTIMAL
+        word = " by one program's word" if self.proof_of_limit == "claimed" else ""
         if optimal and self.deciding is None and self.placed == low and self.report.feasible:
             if low == self.waiting:
                 every = what.removeprefix("of ")
-                return f"the decision is optimal: the scheduler placed {'' if low == 1 else 'all '}{every}"
-            return f"the decision is optimal: {number(float(low)) if low else 'none'} {what} can run now"
+                return f"the decision is optimal{word}: the scheduler placed {'' if low == 1 else 'all '}{every}"
+            return f"the decision is optimal{word}: {number(float(low)) if low else 'none'} {what} can run now"
         placed = f", the scheduler placed {number(float(self.placed))}"
         if low == limit:
             return f"{number(float(low))} {what} could run now{placed}"

@@ -166,7 +166,7 @@ KUBERNETES: tuple[Row, ...] = (
         "labels of nodes act through selectors and levels"),
 )  # fmt: skip
 
-_SLURM_KEYS = """account accrue_time admin_comment allocating_node array_max_tasks association_id batch_features
+_SLURM_KEYS = """account accrue_time admin_comment allocating_node association_id batch_features
 batch_flag batch_host billable_tres burst_buffer burst_buffer_state cluster cluster_features command
 comment container container_id core_spec cpu_frequency_governor cpu_frequency_maximum
 cpu_frequency_minimum cpus_per_tres cron current_working_directory deadline delay_boot
@@ -186,7 +186,7 @@ assoc_id priority_str partition_str array_job_id array_task_id billing billable_
 tasks_per_board last_sched_eval pack_job_id nodes_str hold pn_min_memory resv_id state_reason_str"""
 SLURM: tuple[Row, ...] = (
     Row("job", "job_id job_state state_reason nodes partition priority cpus node_count tasks max_nodes het_job_id"
-        " tasks_per_node array_task_string shared", KEPT, "who waits, who runs, where"),
+        " tasks_per_node array_task_string array_max_tasks shared", KEPT, "who waits, who runs, where"),
     Row("job", "tres_req_str tres_alloc_str tres_per_node tres_per_job tres_per_task gres_detail", KEPT,
         "GPUs, their types, MIG slices by name, shards and mps of one GPU; the first that names them"),
     Row("job", "excluded_nodes required_nodes", KEPT, "which nodes take it"),
