@@ -28,6 +28,7 @@ def judged(name: str, **more: Any) -> Judgement:
 
 
 OPTIMAL = "the decision is optimal"
+CLAIMED = f"{OPTIMAL} by one program's word"
 CASES: list[tuple[str, str, dict[str, str], str]] = [
     # (case, begin of the headline, fates by gang, a part of the lines)
     ("judge/k8s-kai-gang", f"{OPTIMAL}: none of 16", {"default/pg-g": "barred"}, "8 GPUs are free, 16 are wanted"),
@@ -37,13 +38,13 @@ CASES: list[tuple[str, str, dict[str, str], str]] = [
     ("judge/podgroup-1.37-gang", f"{OPTIMAL}: none of 24", {"a/big": "barred"}, "16 GPUs are free, 24 are wanted"),
     ("judge/podgroup-1.37-rack", f"{OPTIMAL}: none of 16", {"a/rack": "barred"}, "without its required level"),
     ("judge/k8s-kai-fraction", "0.4 of 0.9", {"default/w5": "barred", "default/w4": "fits"}, "0.4 GPUs are free"),
-    ("judge/k8s-volcano-vgpu", f"{OPTIMAL} by one program's word: none of", {"default/w": "barred"}, "not in pieces"),
+    ("judge/k8s-volcano-vgpu", f"{CLAIMED}: none of", {"default/w": "barred"}, "not in pieces"),
     ("judge/k8s-hami-plain", "0.062 of 0.062", {"default/w": "fits"}, "the best decision places it"),
     ("judge/k8s-hami-1173", f"{OPTIMAL}: none of 2", {"default/w": "barred"}, "capacity"),
     ("judge/k8s-prio-higher", f"{OPTIMAL}: none of 8", {"default/a1": "barred"}, "nothing may be ended; no moves"),
     ("judge/k8s-kueue-5243", f"{OPTIMAL}: none of 8", {"default/big": "barred"}, "price 86 (the least"),
     ("judge/k8s-kueue-workload", "0 to 8 of 8", {"default/job-train-1": "may"}, "fits but for its quota, which is not"),
-    ("judge/k8s-volcano-pg-pending", f"{OPTIMAL} by one program's word: none of 16", {"default/pg1": "barred"}, "8 GPUs are free"),
+    ("judge/k8s-volcano-pg-pending", f"{CLAIMED}: none of 16", {"default/pg1": "barred"}, "8 GPUs are free"),
     ("judge/k8s-dra", "1 of 1 waiting gang", {"default/v": "fits", "default/w": "not judged"}, "asks for a DRA claim"),
     ("judge/k8s-kueue-15277", f"{OPTIMAL}: none of 5", {"default/s": "barred"}, "no multiple of its slices of 2"),
     ("judge/slurm-mig", "1 of 2", {"2": "barred", "3": "fits"}, "0 GPUs are free, 1 is wanted"),
@@ -84,7 +85,7 @@ CASES: list[tuple[str, str, dict[str, str], str]] = [
     ("reasons/no-label-of-the-level", f"{OPTIMAL}: none", {"d/g": "barred"}, "would fit without its required level"),
     ("reasons/ray-pin-groups", f"{OPTIMAL}: none", {"p": "barred"}, "request for accelerator_type:H100"),
     ("reasons/ray-strict-pack-groups", f"{OPTIMAL}: none", {"p": "barred"}, "would fit but for STRICT_PACK"),
-    ("reasons/slurm-two-nodes-jobs", f"{OPTIMAL} by one program's word: none", {"1": "barred"}, "but for that it asks for 2 nodes"),
+    ("reasons/slurm-two-nodes-jobs", f"{CLAIMED}: none", {"1": "barred"}, "but for that it asks for 2 nodes"),
     ("reasons/fits-in-place-of", "2 of 3 waiting", {"d/b": "fits"}, "places it, in place of d/a"),
     ("reasons/head-says-eight", f"{OPTIMAL}: none", {"d/g": "barred"}, "(8 pods, 1 are enough, 8 GPUs)"),
     ("reasons/only-cordoned", f"{OPTIMAL}: none", {"d/g": "barred"}, "(n1: cordoned)"),
