@@ -17,6 +17,14 @@ import schedgap
 from schedgap.formulations.common.errors import InputError
 
 MEGABYTE = 10**6
+SECONDS = 6.0
+"""Seconds of a processor: thrice those of an idle machine, so that a busy one fails nothing."""
+MEMORY = """
+import re
+from pathlib import Path
+print(re.search(r"VmHWM:\\s*([0-9]+)", Path("/proc/self/status").read_text())[1])
+"""
+"""Its own memory in kB at most; what rusage tells begins with that of the process that started it."""
 WORLD = Path(__file__).parents[1] / "data" / "world"
 READ = """
 import sys, time
@@ -247,13 +255,13 @@ def test_a_hostile_listing_costs_little(name: str, tmp_path: Path) -> None:
     snapshot.write_text(made())
     second.write_text(nodes)
     given = [str(snapshot), str(second) if nodes else "", form]
-    program = READ + "import resource; print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)"
+    program = READ + MEMORY
     done = subprocess.run(
         [sys.executable, "-c", program, *given], capture_output=True, text=True, check=False, preexec_fn=_limited
     )
     assert done.returncode == 0, done.stderr[-2000:]
     seconds, *line, kilobytes = done.stdout.strip().split("\n")
-    assert float(seconds) < 2 and int(kilobytes) < 10**6
+    assert float(seconds) < SECONDS and int(kilobytes) < 10**6
     assert len(line) == 1 and len(line[0]) < 600
 
 
