@@ -41,12 +41,13 @@ class Priced:
 
     def _held(self, sizes: Iterable[int]) -> list[Fraction]:
         """The most that parts are worth together, by what is free of a device; they may fill it exactly."""
-        held = [Fraction(0)]
-        sizes = {*sizes, self.device}
+        scale = denominator(self.values.values())  # whole numbers: fractions added so often take a stranger's time
+        held, sizes = [0], {*sizes, self.device}
+        worth = {gpu: int(self.value(gpu) * scale) for gpu in sizes}
         for free in range(1, self.device + 1):
-            fitting = (held[free - gpu] + self.value(gpu) for gpu in sizes if 0 < gpu <= free)
-            held.append(max(held[-1], *fitting, Fraction(0)))
-        return held
+            fitting = (held[free - gpu] + worth[gpu] for gpu in sizes if 0 < gpu <= free)
+            held.append(max(held[-1], *fitting, 0))
+        return [Fraction(value, scale) for value in held]
 
     def score(self) -> Fraction:
         """Every component at its bound or best."""

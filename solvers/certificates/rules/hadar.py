@@ -31,8 +31,11 @@ GRID = 2**40
 MOST_STATES = 20_000
 MOST_SLOTS, MOST_PAIRS = 1_000_000, 5_000_000
 """Slots, and jobs times slots, that blocks of prices may cover."""
-MOST_STEPS = 40_000_000
-"""Values of progress and pieces of costs that a leaf looks at, a microsecond each; 17 million at the size of a log."""
+MOST_STEPS, STEPS_OF_A_JOB = 40_000_000, 200_000
+"""Values of progress and pieces of costs that a leaf looks at, a microsecond each; 17 million at the size of a log.
+
+Few jobs may ask for less: their file is short, however many slots it speaks of.
+"""
 
 FEW_CHOICES = 8
 """Rates of a job that are no work to look at."""
@@ -41,14 +44,14 @@ FEW_CHOICES = 8
 class Work:
     """Steps that are left to a leaf: a short file may not ask for hours."""
 
-    def __init__(self) -> None:
-        self.left = MOST_STEPS
+    def __init__(self, jobs: int) -> None:
+        self.most = self.left = min(MOST_STEPS, 10 * STEPS_OF_A_JOB + STEPS_OF_A_JOB * jobs)
 
     def spend(self, steps: int) -> None:
         """Count steps; ValueError where none are left."""
         self.left -= steps
         if self.left < 0:
-            raise ValueError(f"the prices take more than {MOST_STEPS} steps")
+            raise ValueError(f"the prices take more than {self.most} steps")
 
 
 def worth(instance: Mapping[str, Any], job: Mapping[str, Any], last: int) -> Fraction:
@@ -157,7 +160,7 @@ def prices(instance: Mapping[str, Any], options: Mapping[str, Any], model: Any) 
         if not isinstance(whole, list) or not all(type(j) is int and 0 <= j < len(jobs) for j in whole):
             raise ValueError("whole must be positions of jobs")
         touched = {int(name.partition("[")[2].rstrip("]").split(",")[0]) for name in box}
-        exact, work = touched.union(whole), Work()
+        exact, work = touched.union(whole), Work(len(jobs))
         for j, job in enumerate(jobs):
             if fractions and j not in exact:
                 best = relaxed(job, price, devices, worthless, work)
