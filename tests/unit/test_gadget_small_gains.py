@@ -13,7 +13,7 @@ from schedgap.formulations.ddljs.instance import DdljsInstance
 from schedgap.heuristics.ddljs.gadget import gadget, gadget_printed
 from schedgap.heuristics.ddljs.inner import GreedyState, slot_problem
 
-FILE = Path(__file__).parents[1] / "data" / "ddljs-06-small-gains.json"
+FILE = Path(__file__).parents[1] / "data" / "gadget-small-gains.json"
 
 
 @pytest.fixture
