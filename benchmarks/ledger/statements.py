@@ -7,12 +7,12 @@ enough instances, so that no line is empty because a suite happens to hold nothi
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from schedgap.benchmarks.judging.judge import Judgement, evaluate
 from schedgap.benchmarks.judging.statement import Point, Statement
-from schedgap.benchmarks.ledger.verify import SEED_STRIDE, Trials, families_of
+from schedgap.benchmarks.ledger.verify import SEED_STRIDE, Trials, families_of, sharing_trials
 from schedgap.benchmarks.sweep.progress import Progress
 from schedgap.benchmarks.sweep.sweep import sweep
 from schedgap.catalogue.problem import Problem
@@ -45,10 +45,12 @@ def statements(
     made: dict[str, Statement] = {}
     if any(registered.get(problem.id) is not problem for problem in claimed) or workers == 1:
         for problem in claimed:
-            for group in _groups(problem):
+            for group in sharing_trials(problem.guarantees()):
                 made |= {one.id: one for one in _tried(problem, group, seed)}
     else:
-        tasks = [_Task(p.id, tuple(g.id for g in group), seed) for p in claimed for group in _groups(p)]
+        tasks = [
+            _Task(p.id, tuple(g.id for g in group), seed) for p in claimed for group in sharing_trials(p.guarantees())
+        ]
 
         def done(task: _Task, outcome: Sequence[Statement] | str) -> None:
             if isinstance(outcome, str):
@@ -75,14 +77,6 @@ class _Task:
 
 def _label(task: _Task) -> str:
     return task.ids[0]
-
-
-def _groups(problem: Problem) -> Iterable[list[Guarantee]]:
-    groups: dict[str, list[Guarantee]] = {}
-    for guarantee in problem.guarantees():
-        alone = guarantee.sample is not None or guarantee.measure is not None
-        groups.setdefault(guarantee.id if alone else f"method {guarantee.method}", []).append(guarantee)
-    return groups.values()
 
 
 def _run(task: _Task) -> list[Statement] | str:
@@ -138,15 +132,7 @@ def _on_families(problem: Problem, guarantee: Guarantee, trials: Trials, seed: i
         if judged.verdict is Verdict.NOT_APPLICABLE:
             continue
         refuted += judged.verdict is Verdict.REFUTED
-        measured = (
-            ratio(trial.case.objective, trial.case.optimum, problem.sense) if statement.shape == "ratio" else None
-        )
-        share = judged.evaluation.tightness
-        if measured is not None and judged.ratio_bound:
-            share = measured / judged.ratio_bound if math.isfinite(judged.ratio_bound) else 0.0
-        loads = [trial.case.info.get(name) for name in ("server_share", "link_share")]
-        over = max((load for load in loads if isinstance(load, int | float) and load > 1 + 1e-9), default=None)
-        points.append(Point(f"{family} {number}", measured, judged.ratio_bound, share, over))
+        points.append(_point(problem, judged, trial.case, f"{family} {number}"))
     return replace(statement, drawn=drawn, applied=len(points), refuted=refuted, points=tuple(points))
 
 

@@ -216,16 +216,24 @@ class _Task:
     certify: bool
 
 
+def sharing_trials(rows: Iterable[Guarantee]) -> list[list[Guarantee]]:
+    """Guarantees of one problem in groups: those of one heuristic stay together, since they share its trials."""
+    groups: dict[str, list[Guarantee]] = {}
+    for guarantee in rows:
+        alone = guarantee.measure is not None or guarantee.sample is not None
+        groups.setdefault(guarantee.id if alone else f"method {guarantee.method}", []).append(guarantee)
+    return list(groups.values())
+
+
 def _tasks(
     chosen: Iterable[tuple[Problem, Guarantee]], count: int, seed: int, folder: Path, certify: bool
 ) -> list[_Task]:
-    """Guarantees of one heuristic stay together, since they share its trials."""
-    groups: dict[tuple[str, str], list[str]] = {}
+    """A task for each group of guarantees that share trials."""
+    of_problem: dict[str, list[Guarantee]] = {}
     for problem, guarantee in chosen:
-        alone = guarantee.measure is not None or guarantee.sample is not None
-        key = (problem.id, guarantee.id if alone else f"method {guarantee.method}")
-        groups.setdefault(key, []).append(guarantee.id)
-    return [_Task(tuple(names), count, seed, folder, certify) for names in groups.values()]
+        of_problem.setdefault(problem.id, []).append(guarantee)
+    groups = [group for rows in of_problem.values() for group in sharing_trials(rows)]
+    return [_Task(tuple(one.id for one in group), count, seed, folder, certify) for group in groups]
 
 
 @dataclass(frozen=True)

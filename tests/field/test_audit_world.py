@@ -145,7 +145,7 @@ def test_what_was_not_read_stands_in_the_line() -> None:
 
 @pytest.mark.parametrize("log", ["uneven/sacct.txt", "types/sacct.txt", "audit-array-burst.txt"])
 def test_limits_are_written_with_certificates_that_the_checker_alone_accepts(log: str, tmp_path: Path) -> None:
-    """Of each form: gangs counted as a whole, prices by type, and draining."""
+    """Certificates of each form: gangs counted as a whole, prices by type, and draining."""
     nodes = WORLD / log.replace("sacct", "nodes")
     listed = nodes if nodes.name == "nodes.txt" else None
     found = audit(WORLD / log, listed, methods=["fifo"], out=tmp_path)

@@ -424,7 +424,7 @@ def test_a_worker_has_ctrl_c_blocked_from_its_first_moment_and_its_parent_only_m
 
 
 def test_workers_without_semaphores_are_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """As where /dev/shm is read-only."""
+    """The case of a read-only /dev/shm."""
 
     def refused(*_: object, **__: object) -> None:
         raise OSError(errno.EROFS, "Read-only file system")
