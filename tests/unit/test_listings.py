@@ -427,7 +427,7 @@ def test_a_table_of_placement_groups_tells_strategies(tmp_path: Path) -> None:
 
 
 def test_ray_groups_whose_strategy_is_not_told(tmp_path: Path) -> None:
-    """Every strategy asks for the same of one bundle; STRICT_PACK forbids of several what PACK allows."""
+    """All strategies ask for the same of one bundle; some forbid of several bundles what PACK allows."""
     groups = [{key: value for key, value in group.items() if key != "strategy"} for group in ray_groups()]
     groups[3]["bundles"] = [{"unit_resources": {"GPU": 4.0}, "node_id": None}] * 2
     read = read_snapshot(written(tmp_path, groups, ray_nodes())[0], nodes=tmp_path / "nodes", names=True)
