@@ -128,7 +128,7 @@ def test_a_missing_certificate_and_a_broken_instance_are_lines_of_the_check(tmp_
     poor = Entry(entry.known.model_copy(update={"id": "rar-ddls/poor", "certificate": None}), entry.data, path)
     faults = library_faults([entry, broken, poor])
     assert list(faults) == [ID, "rar-ddls/broken", "rar-ddls/poor"]
-    assert faults[ID] == [f"{entry.certificate}: No such file or directory"]
+    assert faults[ID] == [f"{entry.certificate}: cannot be read as a certificate: No such file or directory"]
     assert len(faults["rar-ddls/broken"]) == 1 and "jobs: must be a list, got 7" in faults["rar-ddls/broken"][0]
 
 

@@ -113,6 +113,9 @@ def test_a_rejected_solution_is_kept_with_the_command_that_lists_its_violations(
 def test_evaluate_names_the_line_keeps_what_is_rejected_and_takes_a_function(
     command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    # A candidate of evaluate reads its own file alone: without the import its lines keep their numbers.
+    alone = MINE.replace("from beside import deep", "deep = None")
+    (tmp_path / "mine.py").write_text(alone)
     limits = ("--problem", "rar-ddls", "--on", "i.json", "--workers", "1")
     ran = command("evaluate", "mine.py:attribute", *limits)
     assert ran.status == 4 and "'duration' (mine.py, line 6)" in " ".join(ran.out.split())
@@ -124,7 +127,7 @@ def test_evaluate_names_the_line_keeps_what_is_rejected_and_takes_a_function(
     assert command(*see).status == 1 and Path(see[1]).parent == Path("e/rejected")
 
     monkeypatch.syspath_prepend(tmp_path)
-    (tmp_path / "mine_by_name.py").write_text(MINE)
+    (tmp_path / "mine_by_name.py").write_text(alone)
     function = importlib.import_module("mine_by_name").attribute
     card = schedgap.evaluate(function, "rar-ddls", on=["i.json"], workers=1, out="f")
     assert card.to_dict()["scheduler"] == f"{tmp_path / 'mine_by_name.py'}:attribute"

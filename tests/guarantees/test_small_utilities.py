@@ -5,7 +5,7 @@ import copy
 import pytest
 
 from schedgap.benchmarks.judging.judge import all_verdicts, evaluate
-from schedgap.benchmarks.ledger.verify import _Trials
+from schedgap.benchmarks.ledger.verify import Trials
 from schedgap.catalogue.registry import find_method, parse_instance
 from schedgap.heuristics.common.guarantee import Verdict
 
@@ -35,6 +35,6 @@ def test_a_counterexample_in_another_unit_is_still_one(name: str) -> None:
     problem, instance = parse_instance(data)
     claim = next(one for one in problem.guarantees() if one.id == name)
     told = data["reference_counterexample"]
-    trials = _Trials(problem, None if claim.method is None else find_method(problem, claim.method))
+    trials = Trials(problem, None if claim.method is None else find_method(problem, claim.method))
     found = evaluate(claim, trials.run(instance, told["options"], "", told["seed"]).case).evaluation
     assert found.verdict is Verdict.REFUTED or (found.verdict is Verdict.NOT_APPLICABLE and name in PROGRAMS)

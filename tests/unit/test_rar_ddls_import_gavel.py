@@ -242,8 +242,8 @@ def test_missing_and_empty_files(folder: Path) -> None:
         run(folder)
     with pytest.raises(InputError, match="takes one trace and perhaps one table of servers, got 3 files"):
         import_instance(RAR_DDLS, "gavel", [folder / "some.trace"] * 3)
-    with pytest.raises(InputError, match=r"cannot import format 'pbs' \(formats: gavel, philly"):
-        import_instance(RAR_DDLS, "pbs", [folder / "some.trace"])
+    with pytest.raises(InputError, match=r"cannot import format 'nosuch' \(formats: gavel, philly"):
+        import_instance(RAR_DDLS, "nosuch", [folder / "some.trace"])
 
 
 def test_built_in_rates_need_no_file(folder: Path) -> None:
