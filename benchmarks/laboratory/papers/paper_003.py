@@ -327,11 +327,6 @@ FIGURE_5 = Item(
             cannot=STAND_IN,
         ),
         Claim(
-            "The shortest 40% of the jobs have a smaller average JCT under SJF-BSBF than under Tiresias.",
-            "section VI-C, Figure 5(a)",
-            (Less(Value("shortest", "SJF-BSBF"), Value("shortest", "Tiresias")),),
-        ),
-        Claim(
             "The sharing policies queue less than FIFO and SJF on every task.",
             "section VI-C, Figure 5(b)",
             tuple(
