@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from schedgap.benchmarks.laboratory.measure import Run, solved
@@ -21,8 +21,6 @@ Panel: TypeAlias = "Callable[[Axes, Data, Item], None]"
 """Draws one panel of an item's figure."""
 MAIN = "main"
 """The name of the main choice."""
-ABSOLUTE = "An absolute value: it hangs on the workload, which is not printed. Ours stands in the table."
-"""Why such a claim cannot be decided."""
 
 
 @dataclass(frozen=True)
@@ -94,6 +92,18 @@ class Claim:
     choices: tuple[str, ...] | None = None
     cannot: str = ""  # why no data can decide it; it then has no parts
     ours: bool = False  # not said in the paper; judged beside its claims, and counted apart
+
+
+def simulated_beside(claims: Iterable[Claim], cannot: str) -> tuple[Claim, ...]:
+    """Claims about what machines measured, which a simulation stands in for.
+
+    None of them is decided, for the reason `cannot`; each is judged in the simulation beside it, as ours.
+    """
+    found: list[Claim] = []
+    for claim in claims:
+        found.append(replace(claim, parts=(), choices=None, cannot=cannot))
+        found.append(replace(claim, text=f"In the simulation: {claim.text}", ours=True))
+    return tuple(found)
 
 
 @dataclass(frozen=True)

@@ -72,6 +72,33 @@ class Value:
         return self.name or (self.series if self.at is None else f"{self.series} at {self.at}")
 
 
+@dataclass(frozen=True)
+class ShareBelow:
+    """Share of a series' jobs whose time is below a printed limit, scaled to our mean.
+
+    No paper prints its durations, so that a limit in seconds says nothing of a drawn workload. The limit is read
+    relative to the mean that the paper prints for the same series: of each draw, the share of jobs whose time is
+    below ``limit / printed_mean`` times the draw's own mean.
+    """
+
+    series: str
+    limit: float  # in the unit of printed_mean
+    printed_mean: float
+    metric: str = "jct"  # a list of times, one a job
+
+    def of(self, data: Data) -> Floats:
+        """By draw; NaN where unknown."""
+        found = []
+        for row in data.draws(self.series):
+            times = np.array(row.get(self.metric) or [], dtype=float)
+            scaled = times.mean() * self.limit / self.printed_mean if len(times) else np.nan
+            found.append(float((times < scaled).mean()) if len(times) else np.nan)
+        return np.array(found)
+
+    def __str__(self) -> str:
+        return f"{self.series}: share below {self.limit:g}, mean scaled to the printed {self.printed_mean:g}"
+
+
 def side(found: Interval | None, limit: float, below: bool) -> State:
     """Whether a mean lies below (or above) a limit, by its interval."""
     if found is None:

@@ -136,7 +136,7 @@ def admit(state: State, now: int) -> None:
             smallest = math.inf
             for index in range(first, first + jobs[job].spread):
                 s = workers[index].server
-                if servers[s].active == 1:
+                if servers[s].active == 1 and not (rules.first_server and smallest < math.inf):
                     other = state.links[s, 0]
                     remaining = jobs[other].left
                     if jobs[other].message_state == TRANSFERRING:

@@ -154,8 +154,9 @@ def run_policy(
     placement: str,
     kappa: int = 1,
     stop: Callable[[], bool] | None = None,
+    first_server: bool = False,
 ) -> ConservedRun:
-    """Simulate a policy and check the run; `stop` as in the simulation.
+    """Simulate a policy and check the run; `stop` and `first_server` as in the simulation.
 
     Raises
     ------
@@ -164,7 +165,7 @@ def run_policy(
     ConservationError
         The run breaks conservation.
     """
-    run = simulate(instance, policy, placement, kappa=kappa, seed=seed, stop=stop)
+    run = simulate(instance, policy, placement, kappa=kappa, seed=seed, first_server=first_server, stop=stop)
     clock = clock_of(instance)
     broken = broken_conservation(instance, run.placement, run.finish, run.log, clock.digits, POLICIES[policy][0])
     if broken:

@@ -98,6 +98,7 @@ def prepared(
     *,
     kappa: int = 1,
     seed: int = 0,
+    first_server: bool = False,
     record: bool = False,
     strides: bool = True,
     cycles: bool = False,
@@ -121,6 +122,7 @@ def prepared(
         slowdown=(none, one, two, three, four),
         limit=limit,
         adaptive=adaptive,
+        first_server=first_server,
         rule=PLACEMENTS[placement],
         kappa=kappa,
         shift=(work * int(servers["size"].max()) // NEVER).bit_length(),
@@ -158,6 +160,7 @@ def simulate(
     *,
     kappa: int = 1,  # of LWF-kappa
     seed: int = 0,  # of the placement ``rand``
+    first_server: bool = False,  # AdaDUAL's message on the first busy server, as printed, not the smallest on any
     record: bool = False,  # keep the times of every compute task (16 bytes each)
     strides: bool = True,  # fast-forward; without it the result is the same and takes longer
     cycles: bool = True,  # skip cycles; likewise. Where compute tasks are recorded no cycle is skipped
@@ -177,6 +180,7 @@ def simulate(
         placement,
         kappa=kappa,
         seed=seed,
+        first_server=first_server,
         record=record,
         strides=strides,
         cycles=cycles and not record,

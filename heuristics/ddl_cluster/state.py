@@ -86,8 +86,10 @@ SERVER = np.dtype(
 
 
 class Rules(NamedTuple):
-    """The link, the scheduling (limit, adaptive), the placement, and how to run.
+    """The link, the scheduling (limit, adaptive, first_server), the placement, and how to run.
 
+    ``first_server``: AdaDUAL compares with the message on the first busy server of the job, as lines 3 to 7 of
+    Algorithm 2 are printed, where a second one of the same count is not collected; else with the smallest on any.
     ``shift``: placements weigh services in units of 2^shift ticks, so that a server's sum stays in range.
     ``strides``: whether to fast-forward; ``cycles``: whether to skip them; ``record``: whether to keep the times of
     compute tasks.
@@ -98,6 +100,7 @@ class Rules(NamedTuple):
     slowdown: tuple[float, float, float, float, float]
     limit: int
     adaptive: bool
+    first_server: bool
     rule: int
     kappa: int
     shift: int

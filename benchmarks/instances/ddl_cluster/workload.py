@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import numpy as np
 from pydantic import Field
@@ -101,6 +101,12 @@ def paper(
     eta: Annotated[float, Field(ge=0, le=1, description="eta of eq. (5), s per MB; the paper prints none")] = LINK[
         "contention_penalty"
     ],
+    law: Annotated[
+        Literal["uniform", "log-uniform"], Field(description="how iterations are spread from fewest to most")
+    ] = "uniform",
+    vgg: Annotated[
+        float, Field(ge=0, le=1, description="share of VGG-16, whose message is the largest; the others share the rest")
+    ] = 0.25,
 ) -> DdlClusterInstance:
     """The workload of section V-A of paper 001: 160 jobs on 16 servers of 4 V100, arrivals over 1,200 s.
 
@@ -116,7 +122,7 @@ def paper(
     if widest > servers * gpus:
         raise InputError(f"generator: a job of {widest} GPUs does not fit {servers} servers of {gpus}")
     moments = np.sort(rng.integers(1, int(seconds) + 1, jobs)).astype(float).tolist()
-    parts = _trained(rng, gangs, moments, (fewest, most))
+    parts = _trained(rng, gangs, moments, (fewest, most), law, vgg)
     link = {**LINK, "contention_penalty": eta}
     return _instance(f"paper-{jobs}-{seed}", [gpus] * servers, GPU_MEMORY, link, parts)
 
@@ -133,20 +139,30 @@ def gang_sizes(jobs: int) -> list[int]:
 
 
 def _trained(
-    rng: np.random.Generator, gangs: Sequence[int], moments: Sequence[float], iterations: tuple[int, int]
+    rng: np.random.Generator,
+    gangs: Sequence[int],
+    moments: Sequence[float],
+    iterations: tuple[int, int],
+    law: str = "uniform",
+    vgg: float = 0.25,
 ) -> list[dict[str, Any]]:
-    """Jobs that each train one of the models of Table III, drawn uniformly."""
+    """Jobs that each train one of the models of Table III; by default models and iterations are drawn uniformly."""
     names = list(MODELS)
+    fewest, most = iterations
     parts = []
     for position, (gang, moment) in enumerate(zip(gangs, moments, strict=True)):
-        name = names[int(rng.integers(len(names)))]
+        if vgg == 1 / len(names):
+            name = names[int(rng.integers(len(names)))]
+        else:
+            name = names[0] if rng.random() < vgg else names[int(rng.integers(1, len(names)))]
+        made = int(rng.integers(fewest, most + 1)) if law == "uniform" else _log_uniform(rng, fewest, most)
         message, memory, forward, backward = MODELS[name]
         parts.append(
             {
                 "id": f"{name}-{position}",
                 "arrival": moment,
                 "gpus": int(gang),
-                "iterations": int(rng.integers(iterations[0], iterations[1] + 1)),
+                "iterations": made,
                 "forward": forward,
                 "backward": backward,
                 "message": message,
@@ -154,6 +170,10 @@ def _trained(
             }
         )
     return parts
+
+
+def _log_uniform(rng: np.random.Generator, fewest: int, most: int) -> int:
+    return min(most, int(np.exp(rng.uniform(np.log(fewest), np.log(most + 1)))))
 
 
 def _instance(
