@@ -6,6 +6,7 @@ python -m schedgap.benchmarks.studies.publish docs results/reproduce-000 results
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import sys
 from collections import Counter
@@ -63,7 +64,8 @@ def publish(docs: Path, runs: Sequence[Path]) -> Path:
     """Copy the pages and figures of `runs` to `docs`, and write the table of all verdicts there.
 
     What stands below the mark in a page that is there already is kept, and so are the verdicts of papers that are not
-    among the runs. Where the folder beside has a README.md with the headline's mark, the line after it is written anew.
+    among the runs. Of a run of some items the page's other items keep what an earlier run found. Where the folder
+    beside has a README.md with the headline's mark, the line after it is written anew.
 
     Raises
     ------
@@ -74,9 +76,12 @@ def publish(docs: Path, runs: Sequence[Path]) -> Path:
     known = {str(paper["paper"]): paper for paper in (_read(kept) if kept.is_file() else ())}
     for run in runs:
         paper = _read(run / VERDICTS)
-        known[str(paper["paper"])] = paper
         text = (run / str(paper["page"])).read_text(encoding="utf-8")
         target = docs / str(paper["page"])
+        before = known.get(str(paper["paper"]))
+        if before is not None and paper["missing"] and target.is_file():
+            paper, text = _with_earlier(paper, text, before, target.read_text(encoding="utf-8").partition(MARK)[0])
+        known[str(paper["paper"])] = paper
         write_text(target, _with_kept(text, target))
         for figure in run.glob(f"{paper['name']}-*.png"):
             shutil.copyfile(figure, docs / figure.name)
@@ -84,6 +89,58 @@ def publish(docs: Path, runs: Sequence[Path]) -> Path:
     write_text(kept, json.dumps(papers, indent=1) + "\n")
     _write_headline(docs.parent / "README.md", headline(papers))
     return write_text(docs / PAGE, _with_kept(table(papers), docs / PAGE))
+
+
+def _with_earlier(paper: dict[str, Any], text: str, before: dict[str, Any], old: str) -> tuple[dict[str, Any], str]:
+    """A run of some items and its page, with the sections and verdicts of the others from an earlier page."""
+    absent = set(paper["missing"])
+    kept = [claim for claim in before["claims"] if claim["title"] in absent]
+    earlier = list(dict.fromkeys(str(claim["title"]) for claim in kept))
+    ran = list(dict.fromkeys(str(claim["title"]) for claim in paper["claims"]))
+    number = str(paper["paper"])
+    order = [item.title for item in find_paper(number).items] if number in NAMES else [*earlier, *ran]
+    titles = [title for title in order if title in {*earlier, *ran}]
+    found = {
+        **paper,
+        "claims": sorted([*kept, *paper["claims"]], key=lambda claim: titles.index(claim["title"])),
+        "missing": [title for title in paper["missing"] if title not in earlier],
+        "short": [*paper["short"], *(one for one in before["short"] if one.rpartition(" (")[0] in earlier)],
+        "instead": {
+            title: {**before["instead"], **paper["instead"]}[title]
+            for title in titles
+            if title in {**before["instead"], **paper["instead"]}
+        },
+        "processor": {**before.get("processor", {}), **paper["processor"]},
+    }
+    (head, *_), now, then = _sections(text)[""], _sections(text), _sections(old)
+    told = f"Of an earlier run are: {'; '.join(earlier)}." if earlier else ""
+    name, _, intro = head.partition("\n\n")
+    intro = re.sub(r"Only \d+ of its \d+ items ran\.", told, " ".join(intro.split()))
+    rows = [
+        (
+            str(claim["claim"]),
+            "ours" if claim["ours"] else str(claim["section"]),
+            f"[{claim['title']}](#{claim['anchor']})",
+            str(claim["draws"]),
+            str(claim["verdict"]) + (f" (depends on: {', '.join(claim['depends_on'])})" if claim["depends_on"] else ""),
+        )
+        for claim in found["claims"]
+    ]
+    table_of = markdown_table(("claim", "where", "item", "draws", "verdict"), rows)
+    parts = [name, wrapped(intro), *now["Workload"], f"## Verdicts\n\n{table_of}"]
+    for title in titles:
+        parts += now.get(title) or then.get(title, [])
+    parts += now.get("No experiment", [])
+    return found, "\n\n".join(part.strip() for part in parts) + "\n"
+
+
+def _sections(page: str) -> dict[str, list[str]]:
+    """The page's text by heading of the second level, the heading with it; what is above the first one under ""."""
+    found: dict[str, list[str]] = {}
+    for part in re.split(r"^(?=## )", page, flags=re.MULTILINE):
+        title = part.partition("\n")[0].removeprefix("## ").strip() if part.startswith("## ") else ""
+        found.setdefault(title, []).append(part)
+    return found
 
 
 def _with_kept(text: str, page: Path) -> str:

@@ -63,6 +63,27 @@ def test_published_pages_keep_what_is_written_below_and_tell_what_is_missing(tmp
     assert publish(docs, []).read_text() == f"{table}\n{MARK}\nkept, too\n"
 
 
+def test_a_run_of_some_items_keeps_what_an_earlier_one_found_of_the_others(tmp_path: Path) -> None:
+    docs, bars, rest = tmp_path / "docs", tmp_path / "bars", tmp_path / "rest"
+    docs.mkdir()
+    reproduce(PAPER, items=["bars"], seeds=2, out=bars, workers=1)
+    publish(docs, [bars])
+    page = docs / page_name(PAPER)
+    section = page.read_text().partition("## Bars")[2]
+    page.write_text(f"{page.read_text()}\n{MARK}\nkept\n")
+    reproduce(PAPER, items=["lines"], seeds=3, out=rest, workers=1)
+    table = publish(docs, [rest]).read_text()
+    text = " ".join(page.read_text().split())
+    assert "not measured yet" not in table and "items ran" not in text and "Of an earlier run are: Bars." in text
+    assert "Draws: 2." in section and section.partition("## No experiment")[0].strip() in page.read_text()
+    assert "Draws: 3." in page.read_text().partition("## Lines")[2] and page.read_text().endswith(f"{MARK}\nkept\n")
+    (data,) = json.loads((docs / DATA).read_text())
+    whole = reproduce(PAPER, seeds=2, out=tmp_path / "whole", workers=1)
+    verdicts = json.loads((whole.folder / VERDICTS).read_text())
+    assert [claim["claim"] for claim in data["claims"]] == [claim["claim"] for claim in verdicts["claims"]]
+    assert data["missing"] == [] and set(data["processor"]) == {"bars", "lines"}
+
+
 def test_old_verdicts_and_items_that_stopped_early_are_told(tmp_path: Path) -> None:
     docs, part = tmp_path / "docs", tmp_path / "part"
     docs.mkdir()

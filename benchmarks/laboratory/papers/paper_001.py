@@ -62,9 +62,10 @@ WORKLOADS = (
 """Second choices for how iterations are spread, and for the models' shares."""
 
 LEFT_OPEN = """Open: the models' shares and how iterations are spread within 1,000 to 6,000 (both uniform here;
-second choices: iterations log-uniform, half of the jobs or a tenth of them VGG-16), and how a GPU's utilisation is
-counted (here: the time it computes over the time from its first placement to its last finish)."""
-_LITERALLY = """ Ada-SRSF compares a new message with the smallest remaining one on any of its servers. Algorithm 2
+in Table V second choices), and how a GPU's utilisation is counted (here: the time it computes over the time from its
+first placement to its last finish)."""
+_LITERALLY = """ Second choices for the workload: iterations log-uniform, half of the jobs or a tenth of them VGG-16.
+Ada-SRSF compares a new message with the smallest remaining one on any of its servers. Algorithm 2
 as printed collects tasks only from a server that has more of them than those before, so it compares with the first
 busy server's; second choice: literally so."""
 
@@ -99,24 +100,22 @@ def table(
     plots: str,
     series: tuple[Series, ...],
     claims: tuple[Claim, ...],
-    adaptive: tuple[str, ...],
+    left_open: str = LEFT_OPEN,
+    choices: tuple[Choice, ...] = (),
+    seeds: int = 10,
 ) -> Item:
-    """A table of the evaluation, with the distributions that are drawn beside it; `adaptive` series run Ada-SRSF."""
+    """A table of the evaluation, with the distributions that are drawn beside it."""
     return Item(
         id=name.lower().replace(" ", "-"),
         title=title,
         plots=plots,
-        left_open=LEFT_OPEN + _LITERALLY,
+        left_open=left_open,
         problem="ddl-cluster",
         preset="paper",
         workload=eta(ETA),
         series=series,
         metrics=COLUMNS,
-        choices=(
-            *ETAS,
-            *WORKLOADS,
-            Choice("Algorithm 2 literally", methods={label: {"first_server": True} for label in adaptive}),
-        ),
+        choices=(*ETAS, *choices),
         measure=simulated,
         claims=claims,
         panels=(
@@ -125,7 +124,7 @@ def table(
             bars(RATIO),
         ),
         printed=printed_table("001", name, PRINTED),
-        seeds=20,
+        seeds=seeds,
         max_seeds=20,
     )
 
@@ -353,7 +352,6 @@ TABLE_4 = table(
     plots="Average GPU utilisation and mean, median and 95th percentile JCT of four placements under Ada-SRSF "
     "(section V-B), and the distributions of JCT and of utilisation.",
     series=_SERIES,
-    adaptive=tuple(one.label for one in _SERIES),
     claims=(
         Claim(
             "LWF-1 has a smaller mean JCT than RAND, FF and LS.",
@@ -432,7 +430,9 @@ TABLE_5 = table(
     title="Table V and Figure 6: schedulings",
     plots="The same four measures for SRSF(1), SRSF(2), SRSF(3) and Ada-SRSF, all with LWF-1 (section V-B).",
     series=_TABLE_5_SERIES,
-    adaptive=("Ada-SRSF",),
+    left_open=LEFT_OPEN + _LITERALLY,
+    choices=(*WORKLOADS, Choice("Algorithm 2 literally", methods={"Ada-SRSF": {"first_server": True}})),
+    seeds=20,
     claims=(
         Claim(
             "Avoiding contention beats accepting it blindly: SRSF(1) has a smaller mean JCT than SRSF(2) and SRSF(3).",
@@ -501,7 +501,7 @@ FIGURE_5 = Item(
     workload=eta(ETA),
     series=tuple(policy(f"LWF-{kappa}", "ada-srsf", "lwf", kappa) for kappa in _KAPPAS),
     metrics=COLUMNS,
-    choices=(*ETAS, *WORKLOADS),
+    choices=ETAS,
     measure=simulated,
     claims=(
         Claim(
@@ -511,7 +511,6 @@ FIGURE_5 = Item(
         ),
     ),
     panels=(distribution(CURVE, "JCT (s)", limit=15000), bars(MEAN), bars(RATIO)),
-    seeds=20,
     max_seeds=20,
 )
 
