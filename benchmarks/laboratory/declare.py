@@ -99,11 +99,11 @@ def simulated_beside(claims: Iterable[Claim], cannot: str) -> tuple[Claim, ...]:
 
     None of them is decided, for the reason `cannot`; each is judged in the simulation beside it, as ours.
     """
-    found: list[Claim] = []
+    pairs: list[Claim] = []
     for claim in claims:
-        found.append(replace(claim, parts=(), choices=None, cannot=cannot))
-        found.append(replace(claim, text=f"In the simulation: {claim.text}", ours=True))
-    return tuple(found)
+        pairs.append(replace(claim, parts=(), choices=None, cannot=cannot))
+        pairs.append(replace(claim, text=f"In the simulation: {claim.text}", ours=True))
+    return tuple(pairs)
 
 
 @dataclass(frozen=True)

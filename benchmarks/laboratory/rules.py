@@ -88,12 +88,12 @@ class ShareBelow:
 
     def of(self, data: Data) -> Floats:
         """By draw; NaN where unknown."""
-        found = []
+        shares = []
         for row in data.draws(self.series):
             times = np.array(row.get(self.metric) or [], dtype=float)
             scaled = times.mean() * self.limit / self.printed_mean if len(times) else np.nan
-            found.append(float((times < scaled).mean()) if len(times) else np.nan)
-        return np.array(found)
+            shares.append(float((times < scaled).mean()) if len(times) else np.nan)
+        return np.array(shares)
 
     def __str__(self) -> str:
         return f"{self.series}: share below {self.limit:g}, mean scaled to the printed {self.printed_mean:g}"

@@ -94,15 +94,15 @@ def publish(docs: Path, runs: Sequence[Path]) -> Path:
 def _with_earlier(paper: dict[str, Any], text: str, before: dict[str, Any], old: str) -> tuple[dict[str, Any], str]:
     """A run of some items and its page, with the sections and verdicts of the others from an earlier page."""
     absent = set(paper["missing"])
-    kept = [claim for claim in before["claims"] if claim["title"] in absent]
-    earlier = list(dict.fromkeys(str(claim["title"]) for claim in kept))
+    carried = [claim for claim in before["claims"] if claim["title"] in absent]
+    earlier = list(dict.fromkeys(str(claim["title"]) for claim in carried))
     ran = list(dict.fromkeys(str(claim["title"]) for claim in paper["claims"]))
     number = str(paper["paper"])
     order = [item.title for item in find_paper(number).items] if number in NAMES else [*earlier, *ran]
     titles = [title for title in order if title in {*earlier, *ran}]
-    found = {
+    merged = {
         **paper,
-        "claims": sorted([*kept, *paper["claims"]], key=lambda claim: titles.index(claim["title"])),
+        "claims": sorted([*carried, *paper["claims"]], key=lambda claim: titles.index(claim["title"])),
         "missing": [title for title in paper["missing"] if title not in earlier],
         "short": [*paper["short"], *(one for one in before["short"] if one.rpartition(" (")[0] in earlier)],
         "instead": {
@@ -113,9 +113,9 @@ def _with_earlier(paper: dict[str, Any], text: str, before: dict[str, Any], old:
         "processor": {**before.get("processor", {}), **paper["processor"]},
     }
     (head, *_), now, then = _sections(text)[""], _sections(text), _sections(old)
-    told = f"Of an earlier run are: {'; '.join(earlier)}." if earlier else ""
+    note = f"Of an earlier run are: {'; '.join(earlier)}." if earlier else ""
     name, _, intro = head.partition("\n\n")
-    intro = re.sub(r"Only \d+ of its \d+ items ran\.", told, " ".join(intro.split()))
+    intro = re.sub(r"Only \d+ of its \d+ items ran\.", note, " ".join(intro.split()))
     rows = [
         (
             str(claim["claim"]),
@@ -124,23 +124,23 @@ def _with_earlier(paper: dict[str, Any], text: str, before: dict[str, Any], old:
             str(claim["draws"]),
             str(claim["verdict"]) + (f" (depends on: {', '.join(claim['depends_on'])})" if claim["depends_on"] else ""),
         )
-        for claim in found["claims"]
+        for claim in merged["claims"]
     ]
     table_of = markdown_table(("claim", "where", "item", "draws", "verdict"), rows)
     parts = [name, wrapped(intro), *now["Workload"], f"## Verdicts\n\n{table_of}"]
     for title in titles:
         parts += now.get(title) or then.get(title, [])
     parts += now.get("No experiment", [])
-    return found, "\n\n".join(part.strip() for part in parts) + "\n"
+    return merged, "\n\n".join(part.strip() for part in parts) + "\n"
 
 
 def _sections(page: str) -> dict[str, list[str]]:
     """The page's text by heading of the second level, the heading with it; what is above the first one under ""."""
-    found: dict[str, list[str]] = {}
+    parts: dict[str, list[str]] = {}
     for part in re.split(r"^(?=## )", page, flags=re.MULTILINE):
         title = part.partition("\n")[0].removeprefix("## ").strip() if part.startswith("## ") else ""
-        found.setdefault(title, []).append(part)
-    return found
+        parts.setdefault(title, []).append(part)
+    return parts
 
 
 def _with_kept(text: str, page: Path) -> str:
