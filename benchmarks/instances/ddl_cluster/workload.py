@@ -148,14 +148,14 @@ def _trained(
 ) -> list[dict[str, Any]]:
     """Jobs that each train one of the models of Table III; by default models and iterations are drawn uniformly."""
     names = list(MODELS)
-    fewest, most = iterations
+    low, high = iterations
     parts = []
     for position, (gang, moment) in enumerate(zip(gangs, moments, strict=True)):
         if vgg == 1 / len(names):
             name = names[int(rng.integers(len(names)))]
         else:
             name = names[0] if rng.random() < vgg else names[int(rng.integers(1, len(names)))]
-        made = int(rng.integers(fewest, most + 1)) if law == "uniform" else _log_uniform(rng, fewest, most)
+        made = int(rng.integers(low, high + 1)) if law == "uniform" else _log_uniform(rng, low, high)
         message, memory, forward, backward = MODELS[name]
         parts.append(
             {
@@ -172,8 +172,8 @@ def _trained(
     return parts
 
 
-def _log_uniform(rng: np.random.Generator, fewest: int, most: int) -> int:
-    return min(most, int(np.exp(rng.uniform(np.log(fewest), np.log(most + 1)))))
+def _log_uniform(rng: np.random.Generator, low: int, high: int) -> int:
+    return min(high, int(np.exp(rng.uniform(np.log(low), np.log(high + 1)))))
 
 
 def _instance(
