@@ -46,6 +46,20 @@ class Words:
     per_node: str = "its limit of pods a node"
 
 
+@dataclass(frozen=True)
+class Refusals:
+    """Why nodes do not take the pods of one group.
+
+    Attributes
+    ----------
+    kind : text that is the same of groups which the same nodes refuse for the same causes
+    cause : from the position of a node to (the cause in general, the cause with names of the listing)
+    """
+
+    kind: str
+    cause: Callable[[int], tuple[str, str] | None]
+
+
 @dataclass
 class Facts:
     """What the reasons of a judgement need beside the instance."""
@@ -61,8 +75,7 @@ class Facts:
     rests: dict[str, str] = field(default_factory=dict)  # by gang, what its answer may rest on
     units: Mapping[str, Fraction] = field(default_factory=dict)  # what one unit of a resource is worth
     kinds: frozenset[str] = frozenset()  # resources that count devices of one vendor or type
-    # why a node does not take a group of a gang: (in general, with names)
-    closed: dict[str, Sequence[Callable[[int], tuple[str, str] | None]]] = field(default_factory=dict)
+    closed: dict[str, Sequence[Refusals]] = field(default_factory=dict)  # by gang, of each of its groups
     gentle: dict[str, str] = field(default_factory=dict)  # by gang, why nothing is ended for it
     preempts: bool = False  # the scheduler ends what has a lower priority
     named: bool = True  # names of the listing may be told
@@ -172,7 +185,7 @@ class Draft:
         node = self.nodes[n]
         if parts is None:
             whole = [d for d, part in enumerate(node["gpus"]) if part == WHOLE][:devices]
-            self.unread["GPUs that run on a node beyond those it has"] += devices - len(whole)
+            self.unread["GPUs that running pods ask for beyond those of their nodes, left out"] += devices - len(whole)
             parts = dict.fromkeys(whole, WHOLE)
         held: dict[str, int] = {}
         for d, part in parts.items():

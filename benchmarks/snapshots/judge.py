@@ -11,6 +11,7 @@ from pathlib import Path
 from schedgap.benchmarks.snapshots.asking import NOTHING, Asking, first_pods, with_gangs
 from schedgap.benchmarks.snapshots.cures import Cure, Cures
 from schedgap.benchmarks.snapshots.judgement import Judgement, gpus_of
+from schedgap.benchmarks.snapshots.leaving import loosely_movable, sure_to_leave
 from schedgap.benchmarks.snapshots.lost import ASIDE, BARRED, COULD, FITS, MAY, UNDECIDED, Lost
 from schedgap.benchmarks.snapshots.reading import Snapshot, read_snapshot
 from schedgap.benchmarks.snapshots.reasons import Reasons
@@ -86,12 +87,15 @@ class _Judge:
     """One judgement."""
 
     def __init__(self, snapshot: Snapshot, objectives: Sequence[str] | None, deadline: Deadline, seed: int) -> None:
-        self.snapshot = snapshot
         self.problem: Problem = find_problem("gang-placement")
         self.instance = snapshot.instance
         if objectives is not None:
             changed = {**snapshot.instance.to_dict(), "objectives": list(objectives)}
             self.instance = GangPlacementInstance.parse(changed, "snapshot")
+        self.read = snapshot
+        kept = sure_to_leave(self.instance, snapshot)
+        self.snapshot = snapshot if kept is self.instance else replace(snapshot, instance=kept)
+        self.instance = kept
         self.asking = Asking(self.problem, deadline, seed)
 
     def run(self) -> Judgement:
@@ -163,6 +167,8 @@ class _Judge:
         if not gangs:
             return Fraction(0), True
         made = with_gangs(outward, gangs, ["weight"], flat=True)
+        if self.instance.with_moves:
+            made = loosely_movable(made, self.read)
         found = run_method(self.problem, made, "staged", self._options(0.3))
         total = sum(weights.values(), Fraction(0))
         if found.bound is None:
@@ -181,7 +187,7 @@ class _Judge:
         """Why first, for every gang; then what admits those that do not fit, then certificates."""
         snapshot, asking = self.snapshot, self.asking
         self.reasons = Reasons(asking, snapshot, self.instance, best)
-        self.cures = Cures(asking, snapshot, self.instance)
+        self.cures = Cures(asking, self.read, self.instance)
         placed = {name for name, pods in snapshot.outward_decision["placement"].items() if pods}
         gangs = [gang for gang in snapshot.outward.gangs if gang.id not in placed]
         inner = {gang.id: gang for gang in self.instance.gangs}
@@ -221,7 +227,8 @@ class _Judge:
         facts = self.snapshot.facts
         own = gang.id if gang.id in facts.seated else ""
         by_gang = facts.relaxed, facts.rests, facts.words, facts.gentle, facts.lowest, facts.required
-        rest = (own, *(fact.get(gang.id) for fact in by_gang))
+        closed = [one.kind for one in facts.closed.get(gang.id, ())]
+        rest = (own, closed, *(fact.get(gang.id) for fact in by_gang))
         both = [one.model_dump_json(exclude={"id", "arrival"}) for one in (gang, mine) if one is not None]
         return f"{both} {rest}"
 

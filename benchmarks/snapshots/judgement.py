@@ -288,12 +288,22 @@ class Judgement:
                 every = what.removeprefix("of ")
                 return f"the decision is optimal{word}: the scheduler placed {'' if low == 1 else 'all '}{every}"
             return f"the decision is optimal{word}: {number(float(low)) if low else 'none'} {what} can run now"
-        placed = f", the scheduler placed {number(float(self.placed))}"
+        placed = f"{self._leaving}, the scheduler placed {number(float(self.placed))}"
         if low == limit:
             return f"{number(float(low))} {what} could run now{placed}"
         if limit is None:
             return f"at least {number(float(low))} {what} could run now{placed}"
         return f"{number(float(low))} to {number(float(limit))} {what} could run now{placed}"
+
+    @property
+    def _leaving(self) -> str:
+        """How many running pods the best decision ends and moves."""
+        best = self.best.solution or NOTHING
+        ended, moved = len(best.get("preempted", ())), len(best.get("moved", {}))
+        parts = [f"ending {many(ended, 'running pod')}"] if ended else []
+        if moved:
+            parts.append(f"moving {moved if ended else many(moved, 'running pod')}")
+        return f" after {' and '.join(parts)}" if parts else ""
 
     def _rest(self) -> str:
         """What became of the gangs that the scheduler did not place, by kind."""

@@ -214,7 +214,7 @@ class Reasons:
 
     def _cause(self, gang: str, k: int, n: int, group: Group, node: Node) -> str:
         causes = self.facts.closed.get(gang, ())
-        cause = causes[k](n) if k < len(causes) else None
+        cause = causes[k].cause(n) if k < len(causes) else None
         if cause is not None:
             return cause[1] if self.facts.named else cause[0]
         if group.selector.models and node.gpu_model not in group.selector.models:

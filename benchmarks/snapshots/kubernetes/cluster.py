@@ -10,7 +10,7 @@ from itertools import pairwise
 from typing import Any
 
 from schedgap.benchmarks.importers.rows import shortened
-from schedgap.benchmarks.snapshots.draft import HAS, INSIDE, TAKES, Counting, Draft
+from schedgap.benchmarks.snapshots.draft import HAS, INSIDE, TAKES, Counting, Draft, Refusals
 from schedgap.benchmarks.snapshots.kubernetes.gangs import (
     ALONE,
     NATIVE,
@@ -24,7 +24,7 @@ from schedgap.benchmarks.snapshots.kubernetes.levels import Levels
 from schedgap.benchmarks.snapshots.kubernetes.listing import Kubernetes, key_of, note
 from schedgap.benchmarks.snapshots.kubernetes.parts import RESERVING, Ask, Devices
 from schedgap.benchmarks.snapshots.kubernetes.rules import Rules
-from schedgap.benchmarks.snapshots.kubernetes.taking import HOST, Taking
+from schedgap.benchmarks.snapshots.kubernetes.taking import HOST, Taking, conditions_of
 from schedgap.benchmarks.snapshots.kubernetes.waiting import Quotas, Waiting, Workloads, loosest, pods_of_group
 from schedgap.benchmarks.snapshots.seating import Runs, seat_parts
 from schedgap.formulations.common.instance import LARGEST_COUNT, Json
@@ -340,7 +340,9 @@ class Cluster:
         specs = [next(iter(members)).get("spec") or {} for members in kinds.values()]
         if any((pod.get("spec") or {}).get("preemptionPolicy") == "Never" for pod in pods):
             draft.facts.gentle[shortened(shown, draft.cut)] = "its preemptionPolicy is Never"
-        draft.facts.closed[shortened(shown, draft.cut)] = [partial(self.taking.refusal, spec) for spec in specs]
+        draft.facts.closed[shortened(shown, draft.cut)] = [
+            Refusals(conditions_of(spec), partial(self.taking.refusal, spec)) for spec in specs
+        ]
         seats = [(k, self._bound(pod)) for k, members in enumerate(kinds.values()) for pod in members if _is_bound(pod)]
         if least is not None and len({*gang.levels}) == 0 and sliced:
             least = -(-least // size)

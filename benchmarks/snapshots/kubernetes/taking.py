@@ -27,8 +27,7 @@ class Taking:
 
     def allowed(self, spec: Mapping[str, Json]) -> tuple[int, ...]:
         """Positions of the nodes that take a pod of this spec."""
-        affinity = (spec.get("affinity") or {}).get("nodeAffinity")
-        key = json.dumps([spec.get("nodeSelector"), affinity, spec.get("tolerations")], sort_keys=True)
+        key = conditions_of(spec)
         if key not in self.known:
             self.known[key] = tuple(n for n in range(len(self.nodes)) if self.refusal(spec, n) is None)
         return self.known[key]
@@ -52,6 +51,12 @@ class Taking:
             if not any(_tolerates(one, taint) for one in tolerations):
                 return cause
         return None
+
+
+def conditions_of(spec: Mapping[str, Json]) -> str:
+    """All of a pod's spec that decides which nodes take it, as one text."""
+    affinity = (spec.get("affinity") or {}).get("nodeAffinity")
+    return json.dumps([spec.get("nodeSelector"), affinity, spec.get("tolerations")], sort_keys=True)
 
 
 def _taints(node: Mapping[str, Json]) -> list[tuple[Mapping[str, Json], Cause]]:

@@ -60,7 +60,6 @@ class Job:
         self.devices, self.spare = divmod(total, self.count)  # of each pod, and what is left over
         self.share = self._share() if self.live else None
         self.request = self._request(with_memory)
-        self.refused: dict[int, tuple[str, str]] = {}
         self.allowed = self._allowed()
         self.features = self._features()
         self.rules: list[str] = []
@@ -78,6 +77,15 @@ class Job:
         if any(word in HOLDS for word in words):
             return "RUNNING"
         return "CONFIGURING" if "CONFIGURING" in words else (words or [""])[0]
+
+    @property
+    def completes(self) -> bool:
+        """Whether it has ended and keeps its nodes until these are clean.
+
+        Its array does not count it any more: slurmctld's ``job_completion_logger`` takes one off ``tot_run_tasks``,
+        which ``job_array_start_test`` holds against the limit, when a task ends, before its epilog.
+        """
+        return "COMPLETING" in self.words("job_state")
 
     def words(self, key: str) -> list[str]:
         """The words of a text, or of a list of texts, which newer versions write."""
@@ -294,6 +302,12 @@ class Job:
         if n in self.outside:
             return "its partition", f"partition {self.cell('partition')}"
         return "other nodes are required", "other nodes are required"
+
+    @property
+    def conditions(self) -> str:
+        """All that decides which nodes take it, as one text."""
+        parts = (self.excluded, self.required, self.cell("partition"), self.cell("features"), self.share, self.count)
+        return str(parts)
 
     def _features(self) -> frozenset[str] | None:
         """Features that a node must have; None where the text says more than that."""

@@ -6,10 +6,11 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
+from functools import partial
 from pathlib import Path
 
 from schedgap.benchmarks.importers.rows import shortened
-from schedgap.benchmarks.snapshots.draft import Draft, Words
+from schedgap.benchmarks.snapshots.draft import Draft, Refusals, Words
 from schedgap.benchmarks.snapshots.seating import Runs, seat_parts
 from schedgap.benchmarks.snapshots.slurm.jobs import Job
 from schedgap.benchmarks.snapshots.slurm.nodes import devices_of, told_nodes
@@ -59,7 +60,8 @@ class _Slurm:
             raise InputError(f"{source}: jobs: must be a list of objects, as squeue --json writes it")
         self.with_memory = any("mem=" in str(job.get("tres_alloc_str")) for job in jobs)
         self.jobs = [Job(self.draft, job, f"{source}: jobs[{j}]", self.with_memory) for j, job in enumerate(jobs)]
-        self.active = Counter(job.array for job in self.jobs if job.live and job.state != "PENDING")  # tasks by array
+        started = [job for job in self.jobs if job.live and job.state != "PENDING"]
+        self.active = Counter(job.array for job in started if not job.completes)  # tasks by array
         self.draft.distinct((job.name, f"{source}: jobs[{j}].job_id") for j, job in enumerate(self.jobs))
 
     def _nodes(self, path: Path) -> None:
@@ -194,7 +196,7 @@ class _Slurm:
             group, rule = self._group(job, several)
             groups.append(group)
             rules += rule
-            reasons.append(lambda n, job=job: self._cause(job, n))
+            reasons.append(Refusals(job.conditions, partial(self._cause, job)))
         seats = [(k, n) for k, job in enumerate(parts) for n in job.hosts]
         per_node = parts[0].per_node if len(parts) == 1 else None
         self.draft.unread["parts of heterogeneous jobs that may share a node"] += len(parts) > 1
