@@ -166,11 +166,13 @@ class _Judge:
         ]
         if not gangs:
             return Fraction(0), True
+        total = sum(weights.values(), Fraction(0))
+        if self.asking.whole.passed:
+            return self._capacity(unit, total), False
         made = with_gangs(outward, gangs, ["weight"], flat=True)
         if self.instance.with_moves:
             made = loosely_movable(made, self.read)
         found = run_method(self.problem, made, "staged", self._options(0.3))
-        total = sum(weights.values(), Fraction(0))
         if found.bound is None:
             return self._capacity(unit, total), False
         top = decode(made, int(found.bound))[0] if components(made) else total

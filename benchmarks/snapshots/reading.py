@@ -124,7 +124,8 @@ def _read(
             raise InputError(f"{source}: {DECISION}: {told_of}") from None
         return Snapshot(instance, dict(decision), {}, "own", instance, dict(decision))
     items = _items(data, source) + ([] if nodes is None else _items(read_json(nodes), str(nodes)))
-    return _both("kubernetes", lambda outward: Cluster(Kubernetes(items, source), gang_label, outward).drafted())
+    listing = Kubernetes(items, source)
+    return _both("kubernetes", lambda outward: Cluster(listing, gang_label, outward).drafted())
 
 
 def _both(form: str, draft_as: Callable[[bool], Draft]) -> Snapshot:

@@ -313,7 +313,9 @@ class Cluster:
         for pod, ask in zip(pods, asks, strict=True):
             draft.apart |= ask.low < ask.high
             request = self.counting.asked(ask.rest)
-            nodes = tuple(n for n in self._spec(pod) if ask.nodes is None or n in ask.nodes)
+            nodes = self._spec(pod)
+            if ask.nodes is not None:
+                nodes = tuple(n for n in nodes if n in ask.nodes)
             kinds[ask.gpu(outward), tuple(sorted(request.items())), nodes].append(pod)
         key = f"{gang.family} {gang.key}"
         least = self._least(gang, shown, len(pods))

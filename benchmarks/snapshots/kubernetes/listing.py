@@ -100,7 +100,9 @@ def _amount(text: str | int | float) -> Fraction | None:
 
 
 def _joined(how: Callable[[Fraction, Fraction], Fraction], one: Amounts, other: Amounts) -> dict[str, Fraction]:
-    """Amounts of two, by resource."""
+    """Amounts of two, by resource; where they share none, any way to join them is to have both."""
+    if one.keys().isdisjoint(other):
+        return {**one, **other}
     none = Fraction(0)
     return {name: how(one.get(name, none), other.get(name, none)) for name in {**one, **other}}
 
@@ -141,6 +143,7 @@ class Kubernetes:
     def __init__(self, items: Sequence[Json], source: str) -> None:
         self.source = source
         self.unread: Counter[str] = Counter()
+        self.asked: dict[int, tuple[Mapping[str, Json], Amounts]] = {}  # by the identity of a pod, which it keeps alive
         self.kinds: dict[str, list[tuple[str, Json]]] = defaultdict(list)
         first: dict[tuple[str, str, str], int] = {}
         for position, item in enumerate(items):
@@ -175,6 +178,11 @@ class Kubernetes:
 
         What the pod as a whole asks for stands in place of its containers'.
         """
+        if id(pod) not in self.asked:  # two readings ask the same
+            self.asked[id(pod)] = pod, self._request(place, pod)
+        return self.asked[id(pod)][1]
+
+    def _request(self, place: str, pod: Mapping[str, Json]) -> Amounts:
         spec = pod.get("spec") or {}
         total: Amounts = {"pods": Fraction(1)}
         sidecars: Amounts = {}
