@@ -259,8 +259,8 @@ NAMED_OUTSIDE = {
     "solvers/certificates/rules/rings.py": {"g_vne"},
 }
 """Files that still name problems which are not theirs; to be struck off one by one."""
-OF_SNAPSHOTS = """asking cures draft judge judgement kubernetes/cluster kubernetes/parts leaving listings lost page reading
-reasons seating slurm/jobs slurm/queue table"""
+OF_SNAPSHOTS = """asking cures draft judge judgement kubernetes/cluster kubernetes/parts leaving listings lost page
+reading reasons seating slurm/jobs slurm/queue table"""
 """A snapshot is an instance of one problem, a decision a solution of it."""
 NAMED_OUTSIDE |= {f"benchmarks/snapshots/{name}.py": {"gang_placement"} for name in OF_SNAPSHOTS.split()}
 REGISTRY = "catalogue/registry.py"
