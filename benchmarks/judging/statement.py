@@ -42,6 +42,7 @@ class Statement:
     things: str = "instances"
     points: tuple[Point, ...] = ()
     measured: str = ""  # what a statement about growth or frequency came out as
+    missing: str = ""  # why it was not tried; empty where it was
 
     @property
     def paper(self) -> str:
@@ -51,6 +52,8 @@ class Statement:
     @property
     def verdict(self) -> str:
         """What these instances say, and the ledger where it says more."""
+        if self.missing:
+            return "not tried"
         ledger = ledger_verdict(self.id)
         if self.shape == "measured":
             return "measured"
@@ -101,6 +104,7 @@ def write_csv(rows: Iterable[Statement], path: Path) -> Path:
             "drawn": row.drawn,
             "verdict": row.verdict,
             "measured": row.measured,
+            "missing": row.missing,
         }
         for row in rows
         for point in (row.points or (None,))

@@ -34,6 +34,8 @@ def statements(
 ) -> list[Statement]:
     """Try every statement about these problems; papers in order, a repaired statement beneath the printed one.
 
+    Those that a dead worker was trying are among them, with the reason in ``missing``.
+
     Raises
     ------
     Disagreement
@@ -59,11 +61,14 @@ def statements(
             bar.step(f"{task.ids[0]}: {made[task.ids[0]].verdict}")
 
         def died(task: _Task, reason: str, _: float) -> None:
-            bar.say(f"bench: {', '.join(task.ids)}: {reason}")
+            lost = [g for g in registered[task.problem].guarantees() if g.id in task.ids]
+            made.update({g.id: replace(_untried(registered[task.problem], g), missing=reason) for g in lost})
+            bar.say(f"bench: {', '.join(task.ids)} not tried: {reason}")
+            bar.step(task.ids[0])
 
         bar.total += len(tasks)
         sweep(tasks, _run, done, died, label=_label, bar=bar, workers=workers, cluster=cluster)
-    return sorted((made[name] for name in order if name in made), key=lambda one: one.paper)
+    return sorted((made[name] for name in order), key=lambda one: one.paper)
 
 
 @dataclass(frozen=True)
@@ -93,10 +98,10 @@ def _tried(problem: Problem, group: Sequence[Guarantee], seed: int) -> list[Stat
     return [_statement(problem, guarantee, trials, seed) for guarantee in group]
 
 
-def _statement(problem: Problem, guarantee: Guarantee, trials: Trials, seed: int) -> Statement:
+def _untried(problem: Problem, guarantee: Guarantee) -> Statement:
     shape = "measured" if guarantee.measure else "samples" if guarantee.sample else "sides"
     shape = "ratio" if shape == "sides" and guarantee.ratio_bound is not None else shape
-    statement = Statement(
+    return Statement(
         guarantee.id,
         problem.id,
         guarantee.source,
@@ -106,6 +111,10 @@ def _statement(problem: Problem, guarantee: Guarantee, trials: Trials, seed: int
         guarantee.needs_text,
         shape,
     )
+
+
+def _statement(problem: Problem, guarantee: Guarantee, trials: Trials, seed: int) -> Statement:
+    statement = _untried(problem, guarantee)
     if guarantee.measure is not None:
         return replace(statement, measured=guarantee.measure(seed).summary)
     if guarantee.sample is not None:

@@ -90,18 +90,20 @@ def read_run(folder: Path, problems: Sequence[Problem] | None = None) -> tuple[A
     if "suites" not in meta:
         raise StoreError(f"{folder / FILE}: holds no run of suites")
     analysis = analyse(rows, folder, problems, meta.get("planned"))
-    return replace(analysis, statements=stored_statements(folder / FILE, meta)), meta
+    return with_statements(analysis, folder / FILE, meta), meta
 
 
-def stored_statements(file: Path, meta: Mapping[str, Json]) -> tuple[Statement, ...]:
-    """What a store holds of the papers' statements; none of a run that tried none.
+def with_statements(analysis: Analysis, file: Path, meta: Mapping[str, Json]) -> Analysis:
+    """The analysis with what its run's store holds of the papers' statements; one that was not tried is a failure.
 
     Raises StoreError: it is no such thing.
     """
     try:
-        return tuple(Statement.parse(one) for one in meta.get("statements") or ())
+        rows = tuple(Statement.parse(one) for one in meta.get("statements") or ())
     except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
         raise StoreError(f"{file}: statements: cannot be what was stored: {one_line(error)}") from error
+    lost = [f"{row.id} was not tried: {row.missing}" for row in rows if row.missing]
+    return replace(analysis, statements=rows, failures=(*analysis.failures, *lost))
 
 
 def unfinished(folder: Path) -> str:

@@ -41,8 +41,9 @@ def statement_sheet(rows: Sequence[Statement]) -> Sheet:
         ),
         Column("verdict", "on these instances; what does not refute a statement has not proven it", right=False),
     )
-    grown = tuple(f"{row.id}: {row.measured}." for row in rows if row.measured)
-    return Sheet("What is proven, and what is measured", columns, [_cells(row) for row in rows], grown)
+    notes = [f"{row.id}: {row.measured}." for row in rows if row.measured]
+    notes += [f"{row.id} was not tried: {row.missing}." for row in rows if row.missing]
+    return Sheet("What is proven, and what is measured", columns, [_cells(row) for row in rows], tuple(notes))
 
 
 def _cells(row: Statement) -> list[str]:
@@ -58,7 +59,7 @@ def _cells(row: Statement) -> list[str]:
         _name(row),
         row.text,
         row.method or "-",
-        "-" if row.shape == "measured" else f"{row.applied} of {row.drawn}{each}",
+        "-" if row.shape == "measured" or row.missing else f"{row.applied} of {row.drawn}{each}",
         significant(math.fsum(finite) / len(finite)) if finite else "-",
         _worst(ratios),
         _top(loads) if loads else "-",

@@ -16,12 +16,12 @@ from schedgap.benchmarks.anytime import Recorder
 from schedgap.benchmarks.ledger.statements import statements
 from schedgap.benchmarks.records import Record, failed, plain
 from schedgap.benchmarks.report.analysis import Analysis, analyse, instance_path, write_faulty
-from schedgap.benchmarks.report.run_page import stored_statements
+from schedgap.benchmarks.report.run_page import with_statements
 from schedgap.benchmarks.report.sheets import TABLE, answer_text, run_text
 from schedgap.benchmarks.suites.plan import Item, check_names, check_numbers, plan
 from schedgap.benchmarks.sweep.cluster import check_cluster, own_folder
 from schedgap.benchmarks.sweep.progress import Progress, Sink
-from schedgap.benchmarks.sweep.store import Store, StoreError, fresh_folder
+from schedgap.benchmarks.sweep.store import FILE, Store, StoreError, fresh_folder
 from schedgap.benchmarks.sweep.sweep import run_store, sweep
 from schedgap.benchmarks.sweep.versions import environment, relevant_versions
 from schedgap.benchmarks.sweep.warm import warm_once
@@ -146,8 +146,7 @@ def bench(
             interrupted = _state(store, there, int(asked["seed"]), bar, workers, cluster)
         session |= {"items": bar.done, "ended": time.time(), "interrupted": interrupted}
         store.set_meta(sessions=[*sessions, session])
-        told = stored_statements(folder, store.meta())
-        analysis = replace(analyse(store.rows(), folder, chosen, len(items)), statements=told)
+        analysis = with_statements(analyse(store.rows(), folder, chosen, len(items)), folder / FILE, store.meta())
         write_faulty(analysis, folder)
     write_text(folder / TABLE, run_text(analysis, times=False))
     report = None
@@ -261,7 +260,8 @@ def _state(
         rows = statements(problems, seed, bar, workers, cluster)
     except KeyboardInterrupt:
         return True
-    store.set_meta(stated=key, statements=[row.to_dict() for row in rows])
+    whole = not any(row.missing for row in rows)  # otherwise --resume tries them again
+    store.set_meta(stated=key if whole else None, statements=[row.to_dict() for row in rows])
     return False
 
 

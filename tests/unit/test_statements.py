@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+import os
+import signal
 from pathlib import Path
 
 import pytest
@@ -12,6 +14,7 @@ from schedgap.benchmarks.ledger import statements as made
 from schedgap.benchmarks.ledger.statements import statements
 from schedgap.benchmarks.ledger.verify import Trials
 from schedgap.benchmarks.report.statements import statement_figure, statement_sheet
+from schedgap.benchmarks.suites.runner import bench
 from schedgap.benchmarks.sweep.progress import Progress
 from schedgap.catalogue.problem import Problem
 from schedgap.catalogue.registry import all_problems, find_method, find_problem
@@ -107,3 +110,35 @@ def test_the_picture_has_a_row_for_each_statement_and_a_line_at_one(rows: list[S
     assert any(list(line.get_xdata()) == [1.0, 1.0] for line in axes.lines)
     assert sum(len(dots.get_offsets()) for dots in axes.collections) == 5  # what is unbounded is an arrow at the end
     assert statement_figure([]) is None
+
+
+def _dying(task: made._Task) -> list[Statement] | str:
+    """In the worker: the process that has this statement is killed, every time."""
+    if "003-theorem-1" in task.ids:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return _RUN(task)
+
+
+_RUN = made._run
+
+
+def test_a_worker_that_dies_leaves_its_lines_with_the_reason(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Killed both times: its lines say so in the table, the report and the csv file, and the run ends with 5."""
+    monkeypatch.setattr(made, "_run", _dying)
+    run = bench(["quick"], problems=["gpu-sharing"], scale=0.1, out=tmp_path / "r", workers=2)
+    rows = run.analysis.statements
+    lost = [row for row in rows if row.missing]
+    assert {row.id for row in rows} == {g.id for g in find_problem("gpu-sharing").guarantees()}
+    assert "003-theorem-1" in [row.id for row in lost] and all(row.verdict == "not tried" for row in lost)
+    sentence = "003-theorem-1 was not tried: its worker process died 2 times"
+    assert run.exit_status == 5 and any(line.startswith(sentence) for line in run.analysis.failures)
+    assert run.report is not None
+    for text in (run.answer(), run.text, run.report.read_text()):
+        assert "not tried" in text and sentence in " ".join(text.split())
+    (line,) = (
+        x for x in write_csv(rows, tmp_path / "s.csv").read_text().splitlines() if x.startswith("003,003-theorem-1,")
+    )
+    assert "not tried" in line and "died 2 times" in line
+    monkeypatch.setattr(made, "_run", _RUN)  # nothing is taken for finished that was not tried
+    again = bench(out=tmp_path / "r", workers=2, resume=True)
+    assert again.exit_status == 0 and not any(row.missing for row in again.analysis.statements)
