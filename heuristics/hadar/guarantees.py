@@ -9,7 +9,8 @@ from typing import cast
 import numpy as np
 
 from schedgap.formulations.common.errors import InputError
-from schedgap.formulations.hadar.instance import HadarInstance, node_speeds
+from schedgap.formulations.hadar.check import check
+from schedgap.formulations.hadar.instance import HadarInstance, HadarSolution, node_speeds
 from schedgap.formulations.hadar.tables import tables
 from schedgap.heuristics.common.guarantee import (
     READING,
@@ -31,16 +32,19 @@ from schedgap.heuristics.hadar.lemmas import (
     LEMMAS,
     NO_DELAY,
     NOT_STOPPED,
+    NOTHING,
     P2,
     PRINTED_PRICES,
     ROOM,
     RUN,
+    SMALL,
     SOMETHING,
     TOO_LARGE,
+    UNKNOWN,
     alpha_of_the_run,
     compared,
 )
-from schedgap.heuristics.hadar.online import price_ends
+from schedgap.heuristics.hadar.online import admit, price_ends
 from schedgap.solvers.result import SolveOptions, Status
 
 # What paper 002 proves about HadarE: Theorem 3 and its corollary; proofs are in docs/proofs-hadar.md.
@@ -230,6 +234,27 @@ def _printed_factor(case: Case) -> float | None:
 
 def _theorem_2(case: Case) -> Evaluation:
     return compared(case, cast(float, _printed_factor(case)), f"2 alpha = {_printed_factor(case):.6g}")
+
+
+ETAS = (1.0, 1.5, 2.0, 4.0, 10.0, 1e2, 1e3, 1e6, 1e12, 1e50, 1e100, 1e200, 1e280)
+"""Factors on the least eta that eq. (7) allows: 1/eta is bounded from above alone."""
+
+
+def _theorem_2_eta(case: Case) -> Evaluation:
+    """2 alpha ALG with the eta of :data:`ETAS` that does best; refuted where none does."""
+    sides = []
+    for times in ETAS:
+        names = ("eta", "price", "umin", "restart_delay", "grid")
+        options = {name: case.options[name] for name in names}
+        run = admit(cast(HadarInstance, case.instance), **options, eta_times=times)
+        if run.solution is None or "alpha" not in run.info:
+            return not_applicable(NOTHING)
+        found = check(cast(HadarInstance, case.instance), HadarSolution.parse(run.solution))
+        sides.append((2.0 * float(run.info["alpha"]) * float(found.objective or 0.0), times))
+    best, times = max(sides)
+    if case.optimum is None:
+        return not_applicable(UNKNOWN)
+    return at_most(case.optimum, best, f"the optimum and the largest 2 alpha ALG, eta {times:g} times the least")
 
 
 def _rounds_factor(case: Case) -> float | None:
@@ -490,6 +515,27 @@ GUARANTEES = (
         method="hadar-online",
         ratio_bound=_printed_factor,
         families=FAMILIES,
+    ),
+    _claim(
+        "theorem-2-eta",
+        "paper 002, Theorem 2 with any eta that the inequality of eq. (7) allows",
+        "some eta has OPT <= 2 alpha ALG (tried up to 1e280 times the least)",
+        (*RUN, PRINTED_PRICES, ROOM, SOMETHING),
+        _theorem_2_eta,
+        kind=READING,
+        method="hadar-online",
+        families=FAMILIES,
+    ),
+    _claim(
+        "theorem-2-small",
+        "paper 002, Theorem 2 where a demand less than the capacity is a small one",
+        "OPT <= 2 alpha ALG, alpha = max(1, ln U_max/U_min)",
+        (*RUN, PRINTED_PRICES, SMALL, SOMETHING),
+        _theorem_2,
+        kind=READING,
+        method="hadar-online",
+        ratio_bound=_printed_factor,
+        families=("printed_small",),
     ),
     _claim(
         "theorem-2-rounds",

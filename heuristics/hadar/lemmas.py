@@ -70,6 +70,16 @@ def _too_wide(case: Case) -> str | None:
     return None
 
 
+def _not_small(case: Case) -> str | None:
+    instance = _instance(case)
+    for job in instance.jobs:
+        for machine in instance.machines:
+            for kind, count in machine.gpus.items():
+                if job.throughput.get(kind, 0.0) > 0 and 0 < count < 10 * job.workers:
+                    return "a job asks for more than a tenth of a machine's devices of a type"
+    return None
+
+
 def _nothing_accepted(case: Case) -> str | None:
     return "the optimum accepts no job" if case.optimum is not None and case.optimum <= 0 else None
 
@@ -105,6 +115,7 @@ ROOM = Assumption(
     _too_wide,
     shown=True,
 )
+SMALL = Assumption("a job asks for at most a tenth of every machine's devices of a type it can use", _not_small)
 SOMETHING = Assumption("the optimum accepts a job", _nothing_accepted)
 DUAL_LOW = Assumption("D_0 <= OPT/2", _dual_high)
 ALL_RECONSIDERED = Assumption("every round reconsiders all jobs, as Algorithm 1 does", _kept)

@@ -55,14 +55,16 @@ class PriceEnds:
     eta: float | None  # the scaling factor; None with ``umin="direct"``
 
 
-def price_ends(instance: HadarInstance, data: ProgressTables, umin: str, eta: str) -> PriceEnds | None:
+def price_ends(
+    instance: HadarInstance, data: ProgressTables, umin: str, eta: str, times: float = 1.0
+) -> PriceEnds | None:
     """The ends of the prices over the jobs that can finish when alone; None where none can.
 
     ``U_max`` is the largest utility a schedule can have (a worker is one device). ``direct``:
     ``U_min = u / (4 T C)``, u the smallest positive utility a schedule can have, C all devices. ``printed``:
     ``U_min = (1 / (4 eta)) min_j U_j((T - a_j + 1) L) / (tmax_j W_j)`` with ``eta = max_j C / (tmax_j W_j)``, times T
-    for ``eta="horizon"``; tmax_j is in slots, on the slowest usable type. Raises InputError: the printed U_min is 0, or
-    the direct one too small for a float.
+    for ``eta="horizon"``, and `times` in both; tmax_j is in slots, on the slowest usable type. Raises InputError: the
+    printed U_min is 0, or the direct one too small for a float.
     """
     jobs = [j for j in range(len(data.jobs)) if data.possible[j]]
     if not jobs:
@@ -80,7 +82,7 @@ def price_ends(instance: HadarInstance, data: ProgressTables, umin: str, eta: st
         return PriceEnds(low, high, None)
     slowest = {j: data.jobs[j].target / float(data.jobs[j].type_step[data.jobs[j].type_step > 0].min()) for j in jobs}
     per_device = {j: slowest[j] * data.jobs[j].workers for j in jobs}
-    scale = max(devices / per_device[j] for j in jobs) * (horizon if eta == "horizon" else 1.0)
+    scale = max(devices / per_device[j] for j in jobs) * (horizon if eta == "horizon" else 1.0) * times
     last = {j: data.jobs[j].worth.at(horizon) for j in jobs}
     low = min(last[j] / per_device[j] for j in jobs) / (4.0 * scale)
     if low <= 0:
@@ -249,6 +251,7 @@ def admit(
     restart_delay: float,
     grid: int,
     all_schedules: bool = False,
+    eta_times: float = 1.0,
 ) -> HeuristicRun:
     """:func:`hadar_online`; on demand with the dual that the paper defines before eq. (4).
 
@@ -256,6 +259,7 @@ def admit(
     ----------
     all_schedules : ``info`` also has ``max_step_all``, the largest dD/dP of a job where mu_j is the best payoff of any
         schedule of S_j, whether the free devices hold it or not; None where a job with mu_j > 0 is turned away
+    eta_times : factor on the printed eta, which the paper only bounds from below
     """
     refuse_long_delay("hadar-online", instance, restart_delay)
     data = tables(instance)
@@ -263,7 +267,7 @@ def admit(
     if reason is not None:
         return HeuristicRun(None, {"reason": reason, "stopped": "too large"})
     try:
-        ends = price_ends(instance, data, umin, eta)
+        ends = price_ends(instance, data, umin, eta, eta_times)
     except InputError as error:  # the algorithm is not defined here
         return HeuristicRun(None, {"reason": str(error), "stopped": "no prices"})
     facts: dict[str, Any]

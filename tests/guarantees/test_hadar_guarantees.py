@@ -17,6 +17,7 @@ from schedgap.benchmarks.instances.hadar.random import (
     many_against_one,
     one_against_many,
     roomy,
+    small_demands,
 )
 from schedgap.benchmarks.ledger.verify import verify
 from schedgap.benchmarks.report.compare import compare
@@ -37,6 +38,7 @@ REFUTED = [
     "002-allocation-cost",
     "002-initial-dual",
     "002-theorem-2",
+    "002-theorem-2-eta",
     "002-theorem-2-rounds",
     "002-theorem-3",
     "002-theorem-3-weak",
@@ -51,12 +53,14 @@ HELD = {
     "002-initial-dual-repaired": 15,
     "002-theorem-2-repaired": 15,
     "002-theorem-2-run": 15,
+    "002-theorem-2-small": 15,
     "002-certificate": 15,
     "002-theorem-3-single-job": 15,
     "002-corollary": 5,
 }
 """And how many trials apply at least."""
 TIGHT = {
+    "002-theorem-2-small": 0.3,  # small steps: the price is almost the one that Lemma 3 is about
     "002-lemma-1": 0.4,  # P >= OPT / 2 by weak duality; nothing in these families comes near
     "002-allocation-cost-repaired": 0.99,
     "002-theorem-2-repaired": 0.95,
@@ -337,3 +341,30 @@ def test_claims_are_judged_where_no_job_can_ever_finish() -> None:
     online = next(row for row in found.rows if row.method.id == "hadar-online+")
     verdicts = {judgement.guarantee.id: judgement.evaluation.verdict for judgement in online.judgements}
     assert verdicts["002-theorem-2-run"] is Verdict.HELD and Verdict.REFUTED not in verdicts.values()
+
+
+def test_no_eta_saves_theorem_2_where_a_gang_finds_too_little_left() -> None:
+    """Two jobs of two GPUs on three: the first, worth 1, keeps out the one worth 4,000 whatever eta is."""
+    told = ROWS["002-theorem-2-eta"].on(case_on(NAMED[4], "hadar-online", dict(PRINTED)))
+    # 2 alpha ALG = 2 ln(4000 / U_min), largest where U_min is least: eta 1e280 times 1.5
+    low = 1 / (4 * 1.5e280) / 2
+    assert told.verdict is Verdict.REFUTED and told.left == 4000.0
+    assert told.right == pytest.approx(2 * math.log(4000 / low), rel=1e-2)
+    # one job that the least eta alone prices out is no counterexample for every eta
+    single = case_on(NAMED[5], "hadar-online", dict(PRINTED))
+    assert ROWS["002-theorem-2"].on(single).verdict is Verdict.REFUTED
+    assert ROWS["002-theorem-2-eta"].on(single).verdict is Verdict.HELD
+
+
+def test_small_demands_are_at_most_a_tenth_of_a_machine() -> None:
+    row = ROWS["002-theorem-2-small"]
+    options = {"eta": "printed", "price": "printed", "umin": "printed"}
+    for seed in range(40):
+        instance = small_demands(seed)
+        (machine,) = instance.machines
+        assert all(10 * job.workers <= machine.gpus["V100"] for job in instance.jobs)
+        assert sum(job.work for job in instance.jobs) >= 2 * instance.horizon * machine.gpus["V100"]
+    case = Case(small_demands(1), 1.0, {"exact": True, "alpha": 3.0}, 6.5, 6.5, options)
+    assert row.on(case).verdict is Verdict.REFUTED and row.on(replace(case, optimum=5.5)).verdict is Verdict.HELD
+    wide = replace(case, instance=NAMED[5])
+    assert row.on(wide).outside == lemmas.SMALL.text

@@ -430,6 +430,21 @@ def roomy(seed: int) -> HadarInstance:
     )
 
 
+def small_demands(seed: int) -> HadarInstance:
+    """A machine's GPUs asked for two to four times over, by jobs of at most a tenth of them; three of four seeds have
+    the cheap jobs first, worths over up to four orders."""
+    rng = np.random.default_rng(seed)
+    horizon, gpus, decades = int(rng.integers(1, 3)), 10 * int(rng.integers(1, 3)), float(rng.uniform(0, 4))
+    jobs, asked, most = [], 0, gpus * horizon * float(rng.uniform(2, 4))
+    while asked < most:
+        length, workers = int(rng.integers(1, horizon + 1)), int(rng.integers(1, gpus // 10 + 1))
+        asked += length * workers
+        jobs.append((1, workers, length, round(float(10 ** rng.uniform(0, decades)), 2)))
+    if seed % 4:
+        jobs.sort(key=lambda job: job[3] / (job[1] * job[2]))
+    return constant(f"small-demands-{seed}", gpus, horizon, jobs)
+
+
 def one_against_many(seed: int) -> HadarInstance:
     """A job that needs all slots, and one of one slot that is worth a little more than a slot of the first.
 
@@ -514,6 +529,7 @@ FAMILIES: Mapping[str, Callable[[int], Trial]] = {
     "printed_lowhigh": lambda seed: (lowhigh(seed), dict(PRINTED)),
     "printed_named": lambda seed: (NAMED[seed % len(NAMED)], dict(PRINTED)),
     "printed_roomy": lambda seed: (roomy(seed), dict(PRINTED)),
+    "printed_small": lambda seed: (small_demands(seed), dict(PRINTED)),
     "steps": lambda seed: (steps(seed), {}),
     "roomy": lambda seed: (roomy(seed), {}),
     "roomy_literal": lambda seed: (roomy(seed), {"payoff": "literal"}),
