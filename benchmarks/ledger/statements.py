@@ -61,8 +61,10 @@ def statements(
             bar.step(f"{task.ids[0]}: {made[task.ids[0]].verdict}")
 
         def died(task: _Task, reason: str, _: float) -> None:
-            lost = [g for g in registered[task.problem].guarantees() if g.id in task.ids]
-            made.update({g.id: replace(_untried(registered[task.problem], g), missing=reason) for g in lost})
+            problem = registered[task.problem]
+            for guarantee in problem.guarantees():
+                if guarantee.id in task.ids:
+                    made[guarantee.id] = replace(_untried(problem, guarantee), missing=reason)
             bar.say(f"bench: {', '.join(task.ids)} not tried: {reason}")
             bar.step(task.ids[0])
 

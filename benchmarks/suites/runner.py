@@ -146,7 +146,8 @@ def bench(
             interrupted = _state(store, there, int(asked["seed"]), bar, workers, cluster)
         session |= {"items": bar.done, "ended": time.time(), "interrupted": interrupted}
         store.set_meta(sessions=[*sessions, session])
-        analysis = with_statements(analyse(store.rows(), folder, chosen, len(items)), folder / FILE, store.meta())
+        analysis = analyse(store.rows(), folder, chosen, len(items))
+        analysis = with_statements(analysis, folder / FILE, store.meta())
         write_faulty(analysis, folder)
     write_text(folder / TABLE, run_text(analysis, times=False))
     report = None
@@ -260,8 +261,9 @@ def _state(
         rows = statements(problems, seed, bar, workers, cluster)
     except KeyboardInterrupt:
         return True
-    whole = not any(row.missing for row in rows)  # otherwise --resume tries them again
-    store.set_meta(stated=key if whole else None, statements=[row.to_dict() for row in rows])
+    # where some were not tried, --resume tries again
+    done = None if any(row.missing for row in rows) else key
+    store.set_meta(stated=done, statements=[row.to_dict() for row in rows])
     return False
 
 
