@@ -1,0 +1,65 @@
+"""LWF-kappa against Algorithm 1 of paper 001 written anew: every placement of a run is the literal one."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from oracles.lwf_kappa import Gpu, lwf_kappa
+
+from schedgap.benchmarks.instances.ddl_cluster.workload import small, tiny
+from schedgap.formulations.ddl_cluster.instance import MEMORY_CAPACITY, DdlClusterInstance, clock_of
+from schedgap.heuristics.ddl_cluster.simulation import FastRun, simulate
+
+KAPPAS = (1, 2, 4)
+INSTANCES = 60
+
+
+def _drawn(seed: int) -> DdlClusterInstance:
+    """Jobs of 1 to 4 GPUs that queue for memory on few GPUs, or small gangs; every third with arrivals close together."""
+    if seed % 3 == 0:
+        return tiny(seed, jobs=3, servers=3)
+    return small(seed, jobs=16, servers=3, iterations=8, seconds=0.5 if seed % 3 == 1 else 4.0)
+
+
+def _left(instance: DdlClusterInstance, run: FastRun, j: int, now: int) -> int:
+    """Remaining service of a placed job in ticks: tasks and all-reduces that have not ended, each in full."""
+    clock, job, log = clock_of(instance), instance.jobs[j], run.log
+    ended = log.end[log.task_base[j] : log.task_base[j + 1]].reshape(job.iterations, job.gpus, 2) <= now
+    forward = int((~ended[:, :, 0]).sum()) * clock.forward[j]
+    backward = int((~ended[:, :, 1]).sum()) * clock.backward[j]
+    if len({server for server, _ in run.placement[j]}) == 1:
+        return forward + backward
+    done = log.done[log.message_base[j] : log.message_base[j + 1]] <= now
+    return forward + backward + job.gpus * clock.solo[j] * (job.iterations - int(done.sum()))
+
+
+@pytest.mark.parametrize("kappa", KAPPAS)
+def test_every_placement_is_the_literal_one(kappa: int) -> None:
+    compared = waited = spread = 0
+    for seed in range(INSTANCES):
+        instance = _drawn(seed)
+        clock = clock_of(instance)
+        run = simulate(instance, "ada-srsf", "lwf", kappa=kappa, record=True)
+        sizes = [server.gpus for server in instance.servers]
+        alone = [
+            job.gpus * job.iterations * (clock.forward[j] + clock.backward[j]) for j, job in enumerate(instance.jobs)
+        ]
+        placed = np.asarray(run.log.placed)
+        order = sorted(range(len(instance.jobs)), key=lambda j: (placed[j], alone[j], j))
+        for position, j in enumerate(order):
+            now = int(placed[j])
+            rest: dict[Gpu, int] = {(s, g): MEMORY_CAPACITY for s, size in enumerate(sizes) for g in range(size)}
+            load: dict[Gpu, int] = dict.fromkeys(rest, 0)
+            for i in order[:position]:
+                if run.finish[i] > now:
+                    for gpu in run.placement[i]:
+                        rest[gpu] -= clock.memory[i]
+                        load[gpu] += _left(instance, run, i, now)
+            if instance.given[j] is not None:  # the file says where
+                continue
+            literal = lwf_kappa(instance.jobs[j].gpus, clock.memory[j], kappa, sizes, rest, load)
+            assert literal is not None and sorted(literal) == sorted(run.placement[j]), (instance.name, j)
+            compared += 1
+            waited += now > clock.arrival[j]
+            spread += len({server for server, _ in run.placement[j]}) > 1
+    assert compared > 500 and waited > 50 and spread > 50, (compared, waited, spread)
