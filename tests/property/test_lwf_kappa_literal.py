@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from oracles.lwf_kappa import Gpu, lwf_kappa
+from oracles.lwf_kappa import Gpu, adadual, lwf_kappa
 
 from schedgap.benchmarks.instances.ddl_cluster.workload import small, tiny
 from schedgap.formulations.ddl_cluster.instance import MEMORY_CAPACITY, DdlClusterInstance, clock_of
@@ -15,7 +15,7 @@ INSTANCES = 60
 
 
 def _drawn(seed: int) -> DdlClusterInstance:
-    """Jobs of 1 to 4 GPUs that queue for memory on few GPUs, or small gangs; every third with arrivals close together."""
+    """Jobs of 1 to 4 GPUs that queue for memory on few GPUs, or small gangs."""
     if seed % 3 == 0:
         return tiny(seed, jobs=3, servers=3)
     return small(seed, jobs=16, servers=3, iterations=8, seconds=0.5 if seed % 3 == 1 else 4.0)
@@ -63,3 +63,34 @@ def test_every_placement_is_the_literal_one(kappa: int) -> None:
             waited += now > clock.arrival[j]
             spread += len({server for server, _ in run.placement[j]}) > 1
     assert compared > 500 and waited > 50 and spread > 50, (compared, waited, spread)
+
+
+@pytest.mark.parametrize(("first", "literal"), [(0, True), (1, False)])
+def test_algorithm_2_literally_compares_with_the_first_busy_server(first: int, literal: bool) -> None:
+    """A message of 4 meets one of 100 on a server and one of 5 on another; 2 (b + eta) 4 = 10 b.
+
+    Line 5 of Algorithm 2 is strict, so that only the first server's is collected; ours takes the smallest of both.
+    """
+
+    def job(name: str, forward: float, message: float, servers: tuple[int, int]) -> dict[str, object]:
+        times = {"arrival": 0.0, "gpus": 2, "iterations": 1, "forward": forward, "backward": 1.0}
+        return {"id": name, **times, "message": message, "memory": 1.0, "placement": [[f"s{s}", 0] for s in servers]}
+
+    data = {
+        "problem": "ddl-cluster",
+        "name": "first-busy-server",
+        "gpu_memory": 2.0,
+        "servers": [{"id": f"s{n}", "gpus": 2} for n in range(4)],
+        "link": {"latency": 0.0, "seconds_per_unit": 1.0, "contention_penalty": 0.25},
+    }
+    newcomer = {**job("new", 2.0, 4.0, (first, 1 - first)), "placement": [[f"s{first}", 1], [f"s{1 - first}", 1]]}
+    jobs = [job("long", 1.0, 100.0, (0, 2)), job("short", 1.0, 5.0, (1, 3)), newcomer]
+    instance = DdlClusterInstance.parse({**data, "jobs": jobs})
+    on_servers = [[100.0 - 1.0], [5.0 - 1.0]] if first == 0 else [[5.0 - 1.0], [100.0 - 1.0]]
+    assert adadual(4.0, on_servers, 2.5) is literal
+    admitted = {}
+    for as_printed in (False, True):
+        run = simulate(instance, "ada-srsf", "lwf", first_server=as_printed)
+        admitted[as_printed] = int(run.log.admitted[run.log.message_base[2]]) / clock_of(instance).backward[0]
+    assert admitted[False] > 3.0, "the shorter of both is too short to meet"
+    assert (admitted[True] == 3.0) is literal
