@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import importlib.util
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
@@ -16,7 +17,7 @@ from schedgap.formulations.common.instance import Instance, Json, read_json
 from schedgap.formulations.common.options import parse_settings
 from schedgap.solvers.engines import installed_engines
 
-BUILT_IN = {
+_FAMILY = {
     "rar-ddls": "schedgap.catalogue.rar_ddls",
     "hadar": "schedgap.catalogue.hadar",
     "gpu-sharing": "schedgap.catalogue.gpu_sharing",
@@ -27,6 +28,8 @@ BUILT_IN = {
     "gang-placement": "schedgap.catalogue.gang_placement",
 }
 """The problems of the family, each with the module whose ``PROBLEM`` it is: one is asked for, one is imported."""
+BUILT_IN = {name: module for name, module in _FAMILY.items() if importlib.util.find_spec(module) is not None}
+"""The problems whose table is in this checkout: one that somebody takes out leaves the others whole."""
 PROBLEM_GROUP = "schedgap.problems"
 """Entry points of other packages: ``name = "package.module:Problem"``, a subclass of ProblemOf or an object of one."""
 METHOD_GROUP = "schedgap.methods"

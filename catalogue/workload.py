@@ -111,6 +111,7 @@ class Workload:
     suites : its part in every suite
     importers : formats it can be made from
     figure : imports ``f(instance, solution) -> Figure``
+    pair_figure : imports ``f(instance) -> Figure``, the curve of an instance of two jobs that meet
     """
 
     presets: tuple[Preset, ...] = ()
@@ -118,6 +119,7 @@ class Workload:
     suites: tuple[Batch, ...] = ()
     importers: tuple[Importer, ...] = ()
     figure: Callable[[], Drawing] | None = None
+    pair_figure: Callable[[], Callable[[Any], Figure]] | None = None
 
     def trials(self) -> Mapping[str, Callable[[int], Trial]]:
         """The families, or the presets with their defaults where there are none."""

@@ -117,14 +117,13 @@ def plot_pair(instance: InstanceLike, out: str | Path | None = None) -> Figure:
     InputError
         The instance has not two jobs that meet, or the file cannot be written.
     """
-    from schedgap.benchmarks.figures.gpu_sharing import pair_curve
-    from schedgap.formulations.gpu_sharing.instance import GpuSharingInstance
-    from schedgap.formulations.gpu_sharing.pair import pair_of
+    from schedgap.benchmarks.instances import workload_of
 
     problem, given = read_instance(instance)
-    if not isinstance(given, GpuSharingInstance):
-        raise InputError(f"instance: is of {problem.id}, not of gpu-sharing")
-    return _saved(pair_curve(pair_of(given)), _target(out))
+    load = workload_of(problem).pair_figure
+    if load is None:
+        raise InputError(f"instance: is of {problem.id}, which has no curve of a job pair")
+    return _saved(load()(given), _target(out))
 
 
 def _heading(problem: Problem, maker: str, report: CheckReport, best: float | None) -> str:

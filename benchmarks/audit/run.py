@@ -31,7 +31,7 @@ from schedgap.benchmarks.importers.traces import (
     read_trace,
     user_table,
 )
-from schedgap.benchmarks.instances.gpu_sharing.paper import PER_SERVER
+from schedgap.benchmarks.instances import PER_SERVER
 from schedgap.benchmarks.sweep.progress import Progress, Sink
 from schedgap.catalogue.registry import find_problem
 from schedgap.formulations.common.errors import InputError, near

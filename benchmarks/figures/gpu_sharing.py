@@ -15,7 +15,7 @@ from schedgap.benchmarks.figures.timeline import EDGE, WIDTH, Timeline, row_heig
 from schedgap.formulations.common.errors import InputError
 from schedgap.formulations.common.instance import Solution
 from schedgap.formulations.gpu_sharing.instance import GpuSharingInstance
-from schedgap.formulations.gpu_sharing.pair import Pair, best_start, completion_times, mean_completion
+from schedgap.formulations.gpu_sharing.pair import best_start, completion_times, mean_completion, pair_of
 from schedgap.formulations.gpu_sharing.schedule import simulate
 
 
@@ -113,8 +113,12 @@ def _stacked(instance: GpuSharingInstance, solution: Solution) -> Figure:
 # The curve of Theorem 1: the mean completion time of a job pair over the start of the second job.
 
 
-def pair_curve(pair: Pair) -> Figure:
-    """T_O, T_N and their mean over kappa in [0, a], with the best start marked; seconds."""
+def pair_curve(instance: GpuSharingInstance) -> Figure:
+    """T_O, T_N and their mean over kappa in [0, a], with the best start marked; seconds.
+
+    Raises InputError: the instance has not two jobs that meet.
+    """
+    pair = pair_of(instance)
     figure = new_figure(6.0, 3.6)
     axes = figure.add_subplot()
     moments = np.unique(np.append(np.linspace(0.0, pair.left, 200), pair.switch))

@@ -17,7 +17,7 @@ from schedgap.benchmarks.importers.formats import CLUSTERS, COLUMNS, POLLUX, SIA
 from schedgap.benchmarks.importers.kubernetes import KUBERNETES, kubernetes_nodes
 from schedgap.benchmarks.importers.rows import Format, Notes, opened, read_rows
 from schedgap.benchmarks.importers.slurm import Listed, slurm_nodes
-from schedgap.benchmarks.instances.gpu_sharing.paper import LARGE_HOURS, PER_SERVER, SMALL_HOURS
+from schedgap.benchmarks.instances import LARGE_HOURS, PER_SERVER, SMALL_HOURS
 from schedgap.catalogue.workload import Importer
 from schedgap.formulations.common.errors import InputError, near
 from schedgap.formulations.common.instance import MOST_GPUS, Instance

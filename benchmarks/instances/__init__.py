@@ -73,6 +73,13 @@ def make_instance(
     return preset.make(seed, settings or {})
 
 
+PER_SERVER = 4
+"""GPUs of a server where nothing lists them: that of paper 003's testbed."""
+SMALL_HOURS, LARGE_HOURS = (0.05, 2.0), (0.3, 4.5)
+"""Solo hours of jobs on one server and of larger ones, drawn log-uniformly. Their means, 0.53 and 1.55, are near the
+JCT less queuing of Tables III and IV of paper 003 (0.55 and 1.7 under SJF), which does not print its durations; with 12
+hours of arrivals the load is near the paper's."""
+
 # Options that the presets and importers of several problems share.
 
 Jobs: TypeAlias = Annotated[int, Field(ge=1, le=100000, description="jobs")]

@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 from scipy.optimize import least_squares
 
 from schedgap.benchmarks.importers.rows import Format, Notes, duration, opened, positive, read_rows
+from schedgap.benchmarks.instances.profiles.iterations import IterationModel
 from schedgap.formulations.common.errors import InputError
-from schedgap.formulations.gpu_sharing.fit import IterationModel
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]

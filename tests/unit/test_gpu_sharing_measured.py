@@ -11,6 +11,7 @@ from schedgap.benchmarks.importers.formats import POLLUX as POLLUX_FORM
 from schedgap.benchmarks.importers.traces import read_trace
 from schedgap.benchmarks.instances.gpu_sharing.paper import physical, simulated
 from schedgap.benchmarks.instances.gpu_sharing.workload import contended, small, tiny
+from schedgap.benchmarks.instances.profiles.iterations import IterationModel
 from schedgap.benchmarks.instances.profiles.pollux_tasks import TASKS
 from schedgap.benchmarks.studies.pollux_fit import (
     Measurements,
@@ -22,7 +23,6 @@ from schedgap.benchmarks.studies.speed.gpu_sharing import decision_times, policy
 from schedgap.cli.main import main
 from schedgap.formulations.common.errors import InputError
 from schedgap.formulations.gpu_sharing.dynamics import iteration_time, tables
-from schedgap.formulations.gpu_sharing.fit import IterationModel
 from schedgap.heuristics.gpu_sharing.preemptive import pollux
 from schedgap.heuristics.gpu_sharing.sharing import sjf_bsbf
 

@@ -244,15 +244,11 @@ def test_a_room_keeps_its_budget(room: str) -> None:
 
 NAMED_OUTSIDE = {
     "benchmarks/audit/exclusive.py": {"gpu_sharing"},  # a record is a schedule of it
-    "benchmarks/audit/run.py": {"gpu_sharing"},  # GPUs of a server that is assumed
     "benchmarks/audit/sides.py": {"gpu_sharing", "hadar"},
-    "benchmarks/importers/traces.py": {"gpu_sharing"},
-    "benchmarks/instances/profiles/pollux_tasks.py": {"gpu_sharing"},
     "benchmarks/laboratory/measure.py": {"ddljs", "g_vne", "gpu_sharing", "hadar", "rar_ddls"},
     "benchmarks/laboratory/papers/__init__.py": {"hadar"},
     "benchmarks/proving.py": {"comm_contention", "ddl_cluster"},
     "interface/cli/main.py": {"gpu_sharing", "hadar", "rar_ddls"},  # examples under the helps
-    "interface/figures.py": {"gpu_sharing"},
     "solvers/certificates/checker.py": set(PROBLEMS),
     "solvers/certificates/instances.py": set(PROBLEMS),
     "solvers/certificates/rules/ring_prices.py": {"g_vne"},

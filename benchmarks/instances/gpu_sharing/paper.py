@@ -10,6 +10,7 @@ from typing import Annotated, Any, Literal, TypeAlias
 import numpy as np
 from pydantic import Field
 
+from schedgap.benchmarks.instances import LARGE_HOURS, PER_SERVER, SMALL_HOURS
 from schedgap.benchmarks.instances.profiles.pollux_tasks import TASKS
 from schedgap.benchmarks.instances.profiles.throughputs import drawn_ratio
 from schedgap.formulations.common.errors import InputError
@@ -18,14 +19,10 @@ from schedgap.formulations.gpu_sharing.instance import GpuSharingInstance
 
 GPU_MEMORY = 11.0
 """GB of a GeForce 2080 Ti, the paper's GPU."""
-PER_SERVER = 4
 _LARGE = (8, 12, 16)
 _SMALL = (1, 2, 4)
 _LARGE_PART = 0.12
 """The share of jobs with more than 4 GPUs that the averages of Table III imply: 1.01 = 3.38 p + 0.68 (1 - p)."""
-SMALL_HOURS, LARGE_HOURS = (0.05, 2.0), (0.3, 4.5)
-"""Solo hours, drawn log-uniformly: their means, 0.53 and 1.55, are near the JCT less queuing of Tables III and IV
-(0.55 and 1.7 under SJF). The paper does not print its durations; with 12 hours of arrivals the load is near theirs."""
 
 Pairs: TypeAlias = Annotated[
     Literal["uniform", "v100", "p100", "k80"],

@@ -307,4 +307,5 @@ WORKLOAD = Workload(
     importers=trace_importers(to_gpu_sharing),
     suites=ROWS,
     figure=partial(named, "schedgap.benchmarks.figures.gpu_sharing:gantt"),
+    pair_figure=partial(named, "schedgap.benchmarks.figures.gpu_sharing:pair_curve"),
 )

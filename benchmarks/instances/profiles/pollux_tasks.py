@@ -11,8 +11,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from schedgap.benchmarks.instances.profiles.iterations import IterationModel
 from schedgap.benchmarks.instances.profiles.throughputs import BUILT_IN, Rate, Throughputs
-from schedgap.formulations.gpu_sharing.fit import IterationModel
 
 
 @dataclass(frozen=True)
