@@ -73,6 +73,7 @@ class Facts:
     unlabelled: dict[str, frozenset[str]] = field(default_factory=dict)  # by level, nodes without its label
     required: dict[str, str] = field(default_factory=dict)  # by gang of which pods run, its required level
     rests: dict[str, str] = field(default_factory=dict)  # by gang, what its answer may rest on
+    assumed: dict[str, str] = field(default_factory=dict)  # by gang, what every answer but "cannot" rests on
     units: Mapping[str, Fraction] = field(default_factory=dict)  # what one unit of a resource is worth
     kinds: frozenset[str] = frozenset()  # resources that count devices of one vendor or type
     closed: dict[str, Sequence[Refusals]] = field(default_factory=dict)  # by gang, of each of its groups

@@ -228,7 +228,7 @@ class _Judge:
         """What gangs with the same answers have in common, in both readings."""
         facts = self.snapshot.facts
         own = gang.id if gang.id in facts.seated else ""
-        by_gang = facts.relaxed, facts.rests, facts.words, facts.gentle, facts.lowest, facts.required
+        by_gang = facts.relaxed, facts.rests, facts.assumed, facts.words, facts.gentle, facts.lowest, facts.required
         closed = [one.kind for one in facts.closed.get(gang.id, ())]
         rest = (own, closed, *(fact.get(gang.id) for fact in by_gang))
         both = [one.model_dump_json(exclude={"id", "arrival"}) for one in (gang, mine) if one is not None]
@@ -242,9 +242,10 @@ class _Judge:
         snapshot, facts = self.snapshot, self.snapshot.facts
         shown = mine or gang
         made = Lost(gang.id, shown.size, _gpus(shown), FITS, shown.fewest)
-        rests = tuple(text for text in (facts.rests.get(gang.id),) if text)
+        assumed = tuple(text for text in (facts.assumed.get(gang.id),) if text)
+        rests = (*(text for text in (facts.rests.get(gang.id),) if text), *assumed)
         if fits and mine is not None:
-            return replace(made, reasons=(self.reasons.instead(mine),))
+            return replace(made, reasons=(self.reasons.instead(mine),), rests=assumed)
         outer = first_pods(gang, gang.fewest)
         alone, _ = self.asking.placed_alone(snapshot.outward, outer)
         if alone is None:

@@ -169,7 +169,7 @@ class _Numbered:
         facts = read.facts
         by_gang: dict[str, Any] = {
             name: {number("gang", gang): value for gang, value in getattr(facts, name).items()}
-            for name in ("relaxed", "words", "lowest", "rests", "closed", "gentle")
+            for name in ("relaxed", "words", "lowest", "rests", "assumed", "closed", "gentle")
         }
         by_gang["required"] = {number("gang", gang): number("level", level) for gang, level in facts.required.items()}
         by_gang["unlabelled"] = {

@@ -40,10 +40,10 @@ kueue.x-k8s.io/tas kueue.x-k8s.io/retriable-in-group kueue.x-k8s.io/pod-group-fa
 kueue.x-k8s.io/pod-suspending-parent kueue.x-k8s.io/pod-group-pod-index kueue.x-k8s.io/pod-group-pod-index-label
 kueue.x-k8s.io/job-uid kueue.x-k8s.io/cluster-queue-name kueue.x-k8s.io/local-queue-name kueue.x-k8s.io/queue-name
 kueue.x-k8s.io/queue-name-label kueue.x-k8s.io/podset-unconstrained-topology kueue.x-k8s.io/pod-group-serving"""
-_NOTES_IDLE = """scheduler.alpha.kubernetes.io/* kai.scheduler/queue runai/queue run.ai/queue received-resource-type
-runai-* run.ai/simple-queue-name scheduling.volcano.sh/queue-name volcano.sh/queue-name volcano.sh/task-index
+_NOTES_IDLE = """scheduler.alpha.kubernetes.io/* run.ai/queue received-resource-type
+runai-* run.ai/simple-queue-name volcano.sh/task-index
 volcano.sh/task-spec volcano.sh/template-uid volcano.sh/job-version volcano.sh/job-retry-count volcano.sh/preemptable
-queue yunikorn.apache.org/queue yunikorn.apache.org/schedulingPolicyParameters yunikorn.apache.org/user.info
+yunikorn.apache.org/schedulingPolicyParameters yunikorn.apache.org/user.info
 yunikorn.apache.org/allow-preemption yunikorn.apache.org/scheduled-at hami.io/vgpu-node hami.io/vgpu-time
 hami.io/bind-phase hami.io/bind-time hami.io/*-devices-to-allocate hami.io/gpu-scheduler-policy
 hami.io/node-scheduler-policy hami.io/*devices-allocated volcano.sh/devices-* volcano.sh/bind-* volcano.sh/vgpu-*
@@ -67,7 +67,8 @@ KUBERNETES: tuple[Row, ...] = (
     Row("kind", "ResourceFlavor", RELAXED, "nodes of a flavour"),
     Row("kind", "Job JobSet", KEPT, "suspended ones wait: as their Workload tells, else they are named and not judged"),
     Row("kind", "ResourceClaim ResourceClaimTemplate ResourceSlice DeviceClass", UNREAD, "it asks for a DRA claim"),
-    Row("kind", "Queue Cohort", RELAXED, "shares and quota of queues"),
+    Row("kind", "Queue", RELAXED, "of Volcano and KAI: the limit of its queue, where it or one above it has one"),
+    Row("kind", "Cohort", RELAXED, "quota of queues"),
     Row("kind", "ResourceQuota LimitRange PriorityClass", IDLE, "they act when a pod is made, and are in its fields"),
     Row("kind", "PodDisruptionBudget", IDLE, "kube-scheduler ends pods all the same where nothing else helps"),
     Row("kind", "Deployment ReplicaSet StatefulSet DaemonSet CronJob ReplicationController Service ConfigMap Event"
@@ -123,6 +124,9 @@ KUBERNETES: tuple[Row, ...] = (
         " nvidia.com/nouse-gpuuuid nvidia.com/vgpu-mode", UNREAD, "its choice of cards"),
     Row("note", "volcano.sh/vgpu-mode volcano.sh/numa-topology-policy scheduling.volcano.sh/numa*", UNREAD,
         "its rules of Volcano for devices"),
+    Row("note", "kai.scheduler/queue runai/queue scheduling.volcano.sh/queue-name volcano.sh/queue-name queue"
+        " yunikorn.apache.org/queue", KEPT, "the name of its queue; one that is not listed is read as without a limit,"
+        " and told"),
     Row("note", " ".join(_NOTES_IDLE.split()), IDLE, "queues, indices, what a scheduler wrote down"),
     Row("resource", "cpu memory ephemeral-storage hugepages-* pods attachable-volumes-*", KEPT, "exactly"),
     Row("resource", "nvidia.com/gpu amd.com/gpu", KEPT, "devices, each vendor's for itself"),

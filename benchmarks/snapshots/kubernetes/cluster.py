@@ -23,6 +23,7 @@ from schedgap.benchmarks.snapshots.kubernetes.gangs import (
 from schedgap.benchmarks.snapshots.kubernetes.levels import Levels
 from schedgap.benchmarks.snapshots.kubernetes.listing import Kubernetes, key_of, note
 from schedgap.benchmarks.snapshots.kubernetes.parts import RESERVING, Ask, Devices
+from schedgap.benchmarks.snapshots.kubernetes.queues import UNLISTED, QueueLimits
 from schedgap.benchmarks.snapshots.kubernetes.rules import Rules
 from schedgap.benchmarks.snapshots.kubernetes.taking import HOST, Taking, conditions_of
 from schedgap.benchmarks.snapshots.kubernetes.waiting import Quotas, Waiting, Workloads, loosest, pods_of_group
@@ -57,6 +58,7 @@ class Cluster:
         self.taking = Taking(listing.nodes)
         self.workloads = Workloads(listing)
         self.quotas = Quotas(listing)
+        self.limits = QueueLimits(listing)
         self.every: dict[str, list[Pod]] = defaultdict(list)
         self.place = {id(pod): place for place, pod in listing.pods}
         self.gang: dict[str, Gang] = {}
@@ -258,7 +260,10 @@ class Cluster:
         rules, unread, per_node = self.rules.of(pods)
         asks = [self.ask[id(pod)] for pod in pods]
         unread += [*gang.unread, *(ask.unread for ask in asks if ask.unread)]
-        rules += [*gang.rules, *(rule for ask in asks for rule in ask.rules)]
+        limits, unlisted = self.limits.of(gang, pods)
+        if unlisted:
+            self.draft.facts.assumed[shortened(shown, self.draft.cut)] = UNLISTED
+        rules += [*gang.rules, *limits, *(rule for ask in asks for rule in ask.rules)]
         if levels_apart(every, [self.ask[id(pod)] for pod in every]):
             unread.append("its kinds of pods have levels of their own")
         strange = gang.levels - {*self.levels, HOST}

@@ -65,6 +65,7 @@ class Gang:
     groups: dict[str, int] = field(default_factory=dict)  # fewest pods of each of its groups
     required: str | None = None  # label of a level
     preferred: str | None = None
+    queue: str | None = None  # of its PodGroup
     wholly: bool = False  # its PodGroup is not listed
     unread: list[str] = field(default_factory=list)  # why it cannot be judged
     rules: list[str] = field(default_factory=list)  # what it asks for beyond what is kept
@@ -206,6 +207,7 @@ class Gangs:
             if value and row.way == RELAXED:
                 gang.rules.append(row.why)
         policy = (spec.get("schedulingPolicy") or {}).get("gang") or {}
+        gang.queue = str(spec["queue"]) if spec.get("queue") else None
         gang.least = spec.get("minMember") or policy.get("minCount") or gang.least
         constraints = (spec.get("schedulingConstraints") or {}).get("topology") or []
         if len(constraints) > 1:
