@@ -329,7 +329,7 @@ class Judgement:
             why = "; ".join(reasons.get(fate, [])[:3])
             why = why.replace("fits but", "fit but") if count > 1 else why
             clauses.append(f"{text} {why}" if fate == MAY else f"{text}: {why}" if fate == ASIDE else text)
-        assumed = sum(one.gang in self.snapshot.facts.assumed for one in self.lost if one.fate in (FITS, COULD))
+        assumed = sum(lost.gang in self.snapshot.facts.assumed for lost in self.lost if lost.fate in (FITS, COULD))
         if assumed:
             clauses.append(f"whether the queue of {many(assumed, 'gang')} has a limit is not told")
         return "; ".join(clauses)
