@@ -21,6 +21,8 @@ from schedgap.catalogue.registry import shown_method
 from schedgap.formulations.common.instance import Json, Line, Moment, Part, Positive, validated
 from schedgap.solvers.result import Proof, Result, Status, Termination
 
+FILES = "files"
+"""The suite of instances that a user names by their files."""
 SHOWN = 400
 """Longest solution that is printed for a person, in characters."""
 NOTHING = Result(Status.UNKNOWN)

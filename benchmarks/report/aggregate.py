@@ -17,7 +17,7 @@ import numpy as np
 import pandas as pd
 
 from schedgap.benchmarks.judging.judge import Judgement, LedgerVerdict, ledger_verdict, run_verdict, verdict_kind
-from schedgap.benchmarks.records import metrics_of
+from schedgap.benchmarks.records import FILES, metrics_of
 from schedgap.catalogue.problem import Problem
 from schedgap.formulations.common.numbers import RELATIVE_TOLERANCE
 from schedgap.heuristics.common.guarantee import Guarantee, Verdict
@@ -39,6 +39,7 @@ class Block:
     labels: tuple[str, ...]  # the heuristics with their settings, by column
     # on how many instances a limit ended a heuristic, by label; these count as if it had found nothing
     cut: Counter[str]
+    files: bool = False  # whether its instances are files that a user names
 
     @property
     def common(self) -> pd.DataFrame:
@@ -82,7 +83,8 @@ def blocks(runs: pd.DataFrame) -> list[Block]:
         ratios, to_best = (part.pivot(index="one", columns="column", values=name) for name in ("value", "best"))
         labels = tuple(part.label[part.one == part.one.iloc[0]])
         cut = Counter(part.label[[record.result.cut for record in part.record]])
-        found.append(Block(str(to), tuple(part.batch.unique()), ratios, to_best, labels, cut))
+        files = bool((part.suite == FILES).all())
+        found.append(Block(str(to), tuple(part.batch.unique()), ratios, to_best, labels, cut, files))
     return sorted(found, key=lambda block: _ORDER.index(block.to))
 
 
@@ -217,6 +219,13 @@ def headline(found: Iterable[Claim], name: str, kind: str) -> Claim | None:
     """
     bounds = [c for c in found if c.label == name and c.guarantee.kind == kind and c.guarantee.on_the_ratio]
     return min(bounds, key=lambda c: (not c.held + c.refuted, not c.refuted, c.most or math.inf), default=None)
+
+
+def half_width(values: pd.Series[float]) -> float:
+    """Half of the 95% confidence interval of the mean of two values or more, by Student's t."""
+    from scipy.special import stdtrit  # takes a moment to import
+
+    return float(stdtrit(len(values) - 1, 0.975)) * float(values.std()) / math.sqrt(len(values))
 
 
 def _mean(values: pd.Series[float]) -> float:

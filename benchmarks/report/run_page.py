@@ -148,7 +148,7 @@ def _report_page(folder: Path, analysis: Analysis, meta: Mapping[str, Any]) -> s
         state=f"finished {ended}" if not analysis.unfinished else "not finished",
         unfinished=analysis.unfinished,
         headline=_headline(analysis, every),
-        answer=answer_sheet(analysis, page=True),
+        answer=answer_sheet(analysis),
         statements=statement_sheet(analysis.statements),
         shares=_share_picture(analysis),
         tiles=tiles,

@@ -10,7 +10,7 @@ from dataclasses import replace
 import pandas as pd
 
 from schedgap.benchmarks.anytime import PRIMAL_INTEGRAL
-from schedgap.benchmarks.judging.judge import COUNTEREXAMPLES, evaluate
+from schedgap.benchmarks.judging.judge import COUNTEREXAMPLES
 from schedgap.benchmarks.library import worst_instances
 from schedgap.benchmarks.report.aggregate import (
     WITHIN,
@@ -19,7 +19,7 @@ from schedgap.benchmarks.report.aggregate import (
     blocks,
     claims,
     exact_methods,
-    headline,
+    half_width,
     mean_metrics,
     survivors,
 )
@@ -27,13 +27,8 @@ from schedgap.benchmarks.report.analysis import Analysis, claimed_only, faults_i
 from schedgap.benchmarks.report.sheet import Column, Marked, Sheet
 from schedgap.benchmarks.report.statements import statement_sheet
 from schedgap.benchmarks.text import nearest, percent, seconds, significant, span
-from schedgap.catalogue.method import full_settings
 from schedgap.catalogue.problem import Problem
-from schedgap.catalogue.registry import find_method, parse_instance
-from schedgap.catalogue.run import run_method
 from schedgap.formulations.common.numbers import MINIMISE
-from schedgap.heuristics.common.guarantee import Case, Guarantee
-from schedgap.solvers.result import SolveOptions
 
 ZERO = "on how many it earned nothing of something: no ratio, and in no mean"
 CLOCK = "every worker runs a method once before its clock starts, so times hold no compilation and no import"
@@ -107,112 +102,82 @@ def worst_known(problem: str, label: str) -> str:
     return "-" if one is None else significant(one.ratio)
 
 
-def bound_there(problem: Problem, label: str, claim: Guarantee) -> float | None:
-    """What a claim allows on the worst instance known for a heuristic, which runs on it once more."""
-    one = worst_instances().get((problem.id, label))
-    if one is None:
-        return None
-    method = find_method(problem, one.method)
-    _, instance = parse_instance(one.data, one.file)
-    result = run_method(problem, instance, method, SolveOptions(seed=one.seed), dict(one.options))
-    optimum = one.data["reference_hunt"]["optimum"]
-    case = Case(instance, result.objective, result.info, optimum, optimum, full_settings(method, one.options))
-    return evaluate(claim, case).ratio_bound
+def answer_sheet(analysis: Analysis) -> Sheet:
+    """The answer of a run, a row a heuristic: how far from the best it is.
 
-
-def answer_sheet(analysis: Analysis, *, page: bool = False) -> Sheet:
-    """The answer of a run, a row a heuristic: how far from the best it is, and whether what its paper proves holds.
-
-    Of each problem the heuristics with a claim on their ratio, and a user's own; the first where there are none. The
-    mean of a row is the one of the detailed tables: over the instances that all heuristics beside it solved.
+    Every heuristic of each problem that ran, the papers' first. Those that ran on the same instances stand together.
+    The mean of a row is the one of the detailed tables: over the instances that all heuristics beside it solved.
     """
     rows: list[list[str]] = []
-    named_claims: list[str] = []
     for problem in analysis.problems:
         runs = analysis.runs[analysis.runs.problem == problem.id]
-        mine, found = runs[runs.heuristic & ~runs.outside_model & ~runs.infeasible], claims(runs)
-        ours = {method.id for method in problem.methods if not method.is_user_defined}
-        claimed = {claim.label for claim in found if claim.guarantee.ratio_bound is not None}
-        named = mine.drop_duplicates("label")
-        kept = named[named.label.isin(claimed) | ~named.method.isin(ours)]
-        compared = [block for block in blocks(runs) if block.to in ("optimum", "bound")]
-        answers = []
-        for name in (kept if len(kept) else named[named.method.isin(named.method.head(1))]).label:
-            cells, claim = _answer(problem, name, compared, found, page)
-            answers.append([problem.id, *cells])
-            named_claims += [f"{claim.guarantee.id} ({claim.guarantee.method})"] if claim is not None else []
-        groups = list(dict.fromkeys(tuple(row[-2:]) for row in answers))
-        rows += sorted(answers, key=lambda row: groups.index(tuple(row[-2:])))
+        answers = [_answer(problem, block, k) for block in blocks(runs) for k in range(len(block.labels))]
+        ranked = runs[runs.heuristic].drop_duplicates("label")
+        rank = {str(label): _rank(problem, method) for label, method in zip(ranked.label, ranked.method, strict=True)}
+        named = {row[1] for row in answers}
+        answers += [
+            [f"{problem.id}: outside the model, so without a ratio", label, *"----"]
+            for label in ranked.label
+            if label not in named
+        ]
+        groups = list(dict.fromkeys(row[0] for row in answers))
+        rows += sorted(answers, key=lambda row: (groups.index(row[0]), rank[row[1]]))
     columns = (
-        Column("problem", right=False, heading=True),
+        Column("compared", right=False, heading=True, plain="problem, instances, what the ratio is to"),
         Column("heuristic", right=False),
         Column(
             "mean",
-            "mean ratio, 1 is optimal, over instances on which all beside it that solved any have one",
+            "mean ratio, 1 is the best possible, over the instances that every heuristic beside it solved with a finite"
+            " ratio; on n: over so many; of your own files with the 95% interval of the mean",
             plain="mean ratio",
         ),
         Column(
-            "over",
-            "how many these are, of its instances on which that ratio can be known",
-            plain="instances compared",
+            "median",
+            "of all that it solved; unbounded: on half of them it earned nothing of something",
+            plain="median ratio",
         ),
         Column(
-            "none", "on how many of them it found nothing, or was cut by a limit", count=True, plain="found nothing"
+            "worst",
+            "the largest ratio on what it solved; unbounded on n: on so many it earned nothing of something",
+            plain="worst ratio",
         ),
-        Column("zero", ZERO, count=True, plain="earned nothing"),
-        Column("worst", f"the largest ratio on what it solved{_means(rows, 'zero')}", plain="worst ratio here"),
-        Column(
-            "proven bound",
-            "what is proven of the ratio, and not refuted; on n of m: the other runs have none",
-            plain="bound proven for these instances",
-        ),
-        Column("paper's claim", "what the ledger says of the paper's own bound on the ratio", right=False),
-        Column(
-            "worst known",
-            f"the largest ratio that any hunt found, on any instance, with default options{_means(rows, 'inf')}",
-            plain="worst ratio ever found",
-        ),
-        Column(
-            "bound there",
-            "what is proven of the ratio on that instance",
-            page=True,
-            plain="bound proven for that instance",
-        ),
-        Column("instances", "groups of them; methods of other groups are not compared", right=False, heading=True),
-        Column("ratio to", "the proven optimum, or a bound on it", right=False, heading=True),
+        Column("solved", "instances on which it found a schedule, of all with a known optimum, or a bound"),
     )
-    notes = (f"The papers' own bounds: {', '.join(dict.fromkeys(named_claims))}.",) if named_claims else ()
-    return Sheet("The answer", columns, rows, notes)
+    return Sheet("How far the heuristics are from the best", columns, rows)
 
 
-def _answer(
-    problem: Problem, name: str, compared: list[Block], found: list[Claim], page: bool
-) -> tuple[list[str], Claim | None]:
-    mine = [block for block in compared if name in block.labels]
-    to = "optimum" if any(block.to == "optimum" for block in mine) else "bound"
-    places = [(block, block.labels.index(name)) for block in mine if block.to == to]
-    every = pd.concat([block.ratios[k] for block, k in places] or [pd.Series(dtype=float)])
-    common = [block.common[k] for block, k in places if k in block.common.columns]
-    shared = pd.concat(common or [pd.Series(dtype=float)])
-    printed, repaired = (headline(found, name, kind) for kind in ("printed", "repaired"))
-    both = [claim for claim in (printed, repaired) if claim is not None]
-    holds = next((claim for claim in both if claim.kind != "refuted" and claim.least is not None), None)
-    own = both[0] if both else None
-    cells = [
-        name,
-        significant(shared.mean()),
-        f"{len(shared)}/{len(every)}",
-        str(int(every.isna().sum())),
-        str(int((every == math.inf).sum())),
-        _worst(every.max()),
-        "-" if holds is None else " on ".join(filter(None, (span(holds.least, holds.most), holds.applied))),
-        own.ledger.words if own is not None else "-",
-        worst_known(problem.id, name),
-        "-" if holds is None or not page else significant(bound_there(problem, name, holds.guarantee)),
-        ", ".join(dict.fromkeys(batch for block, _ in places for batch in block.batches)),
-        to if every.notna().any() else "-",
+def _rank(problem: Problem, name: str) -> int:
+    """0 for a paper's method, 1 for one repaired after a paper, 2 for any other."""
+    source = next((method.source for method in problem.methods if method.id == name), "")
+    return 0 if source.startswith("paper ") else 1 if "after paper " in source else 2
+
+
+_FEW = 4
+"""Groups of instances that a heading names; of more it says the number."""
+
+
+def _answer(problem: Problem, block: Block, column: int) -> list[str]:
+    every, common = block.ratios.iloc[:, column], block.common
+    shared = common[block.ratios.columns[column]] if block.ratios.columns[column] in common else every.iloc[:0]
+    solved = every.dropna()
+    unbounded = int((solved == math.inf).sum())
+    middle = float(solved.median()) if len(solved) else math.nan
+    mean = significant(shared.mean()) if len(shared) else "-"
+    if block.files and len(shared) > 1:
+        mean += f" ± {significant(half_width(shared))}"
+    if 0 < len(shared) < len(every):
+        mean += f" on {len(shared)}"
+    count = len(block.batches)
+    where = ", ".join(block.batches) if count <= _FEW else f"{count} files" if block.files else f"{count} groups"
+    to = {"optimum": "ratio to optimum", "bound": "ratio to bound", "own bound": "ratio to a bound of its own"}
+    return [
+        f"{problem.id}: {where} ({to.get(block.to, 'no bound is known')})",
+        block.labels[column],
+        mean,
+        "unbounded" if middle == math.inf else significant(middle) if len(solved) else "-",
+        "-" if not len(solved) else f"unbounded on {unbounded}" if unbounded else significant(solved.max()),
+        f"{len(solved)} of {len(every)}",
     ]
-    return cells, own
 
 
 def claim_sheets(runs: pd.DataFrame) -> list[Sheet]:

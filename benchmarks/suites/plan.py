@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from schedgap.benchmarks.instances import find_preset, workload_of
-from schedgap.benchmarks.records import Record
+from schedgap.benchmarks.records import FILES, Record
 from schedgap.benchmarks.sweep.store import row_key
 from schedgap.benchmarks.sweep.versions import relevant_versions
 from schedgap.catalogue.method import Method
@@ -30,8 +30,6 @@ _ELSEWHERE: Mapping[str, str] = {
 }
 """What earlier versions had as suites, and what does it now."""
 DEFAULT = "quick"
-FILES = "files"
-"""The suite of instances that a user names by their files."""
 WORK_LIMIT = 20.0
 """Repeatable limit of an exact solve of such an instance, where no time limit is given."""
 SEED_STRIDE = 100_000

@@ -40,10 +40,13 @@ def without_times(table: str) -> list[str]:
 
 def test_bench_prints_its_table_and_resumes_without_repeating(command: Command, run_folder: Path) -> None:
     ran = command("bench", "--out", run_folder, "--resume")
-    assert ran.out.startswith("What is proven, and what is measured\n") and "\nThe answer\n" in ran.out
+    assert (
+        ran.out.startswith("What is proven, and what is measured\n")
+        and "\nHow far the heuristics are from the best\n" in ran.out
+    )
     assert "Exact methods" not in ran.out
     row = next(line.split() for line in ran.out.splitlines() if line.startswith("  sjf-bco"))
-    assert row[2] == "2/2" and "refuted" in row
+    assert row[-3:] == ["2", "of", "2"]
     ran = command("bench", "--out", run_folder, "--resume", "--tables")
     assert ran.status == 0 and "disagreements between methods, engines and checker: 0" in ran.out
     assert f"report: {run_folder / 'report.html'}" in ran.out.splitlines()

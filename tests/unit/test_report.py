@@ -97,7 +97,7 @@ def test_the_report_needs_nothing_else_and_tells_everything(run: Run) -> None:
         assert data == json.loads((run.folder / name).read_text())
     for part in (
         "instances of 1 problem, ",
-        "The answer",
+        "How far the heuristics are from the best",
         "quick: toy, jobs on identical machines",
         "refuted (5 of 8)",
         "not refuted here (8)",
