@@ -262,7 +262,8 @@ def _state(
     except KeyboardInterrupt:
         return True
     # where some were not tried, --resume tries again
-    done = None if any(row.missing for row in rows) else key
+    whole = not any(row.missing for row in rows)
+    done = key if whole else None
     store.set_meta(stated=done, statements=[row.to_dict() for row in rows])
     return False
 
