@@ -141,6 +141,7 @@ def _both(form: str, draft_as: Callable[[bool], Draft]) -> Snapshot:
 
 
 KINDS = {"node": "node", "queue": "queue", "cohort": "cohort", "required": "level", "preferred": "level"}
+KINDS |= {"flavour": "flavour"}
 """Keys of nodes, queues, gangs and what runs whose values are names, with what they are names of."""
 
 
@@ -198,7 +199,8 @@ class _Numbered:
         for kind in ("node", "queue", "gang", "running"):
             for part in data["running" if kind == "running" else f"{kind}s"]:
                 part["id"] = self.number(kind, part["id"])
-                part |= {key: self.number(of, part[key]) for key, of in KINDS.items() if part.get(key) is not None}
+                for named in (part, *part.get("flavours", ())):
+                    named |= {key: self.number(of, named[key]) for key, of in KINDS.items() if named.get(key)}
                 part |= {"domain": [self.number("domain", label) for label in part["domain"]]} if kind == "node" else {}
         pods = [group for gang in data["gangs"] for group in gang["pods"]]
         for amounts in [

@@ -327,9 +327,11 @@ def taken_off(instance: GangPlacementInstance, decision: Solution) -> GangPlacem
                 node["gpus"][device] = max(0, node["gpus"][device] - min(group.gpu, WHOLE))
             for resource, asked in group.request.items():
                 node["free"][resource] = max(0, node["free"].get(resource, 0) - asked)
-            quota = queues[gangs[name].queue]["quota"] if gangs[name].queue in queues else {}
-            for resource in quota:
-                quota[resource] = max(0, quota[resource] - group.amount(resource))
+            queue = queues.get(gangs[name].queue, {})
+            flavours = [entry for entry in queue.get("flavours", ()) if entry["flavour"] == node.get("flavour")]
+            for quota in [entry["quota"] for entry in (queue, *flavours) if entry]:
+                for resource in quota:
+                    quota[resource] = max(0, quota[resource] - group.amount(resource))
     return GangPlacementInstance.parse({**data, "running": []}, "snapshot")
 
 

@@ -16,6 +16,7 @@ from schedgap.formulations.gang_placement.instance import (
     GangPlacementSolution,
     Node,
     PlacedPod,
+    Queue,
     Running,
     Selector,
     Shape,
@@ -227,6 +228,7 @@ class _Check:
         for queue in self.instance.queues:
             if queue.cohort is not None:
                 cohorts[queue.cohort].append(queue.id)
+            self._flavours(queue)
             for resource, amount in queue.quota.items():
                 if queue.cohort is None:
                     self._limit(f"queue {queue.id}", resource, used[queue.id][resource], amount)
@@ -238,6 +240,32 @@ class _Check:
                 if all(resource in quota[member] for member in members):
                     together = sum(used[member][resource] for member in members)
                     self._limit(f"cohort {cohort}", resource, together, sum(quota[m][resource] for m in members))
+
+    def _flavours(self, queue: Queue) -> None:
+        """Pods that ask for what flavours limit: on listed flavours, a group on one, each flavour within its quota."""
+        used: dict[str, Counter[str]] = {entry.flavour: Counter() for entry in queue.flavours or ()}
+        limited = {resource for entry in queue.flavours or () for resource in entry.quota}
+        for gang in self.instance.gangs:
+            by_group: dict[int, set[str | None]] = defaultdict(set)
+            for pod in self.pods.get(gang.id, ()) if gang.queue == queue.id and limited else ():
+                group, flavour = gang.pods[pod.group], self.nodes[pod.node].flavour
+                asked = {**group.request, "gpu": group.gpu}
+                if not any(asked.get(resource) for resource in limited):
+                    continue
+                by_group[pod.group].add(flavour)
+                if flavour in used:
+                    used[flavour].update(asked)
+                else:
+                    text = f"gang {gang.id}, group {pod.group}: node {pod.node} is of flavour {flavour}"
+                    self._fault("flavour", f"{text}, which queue {queue.id} does not list")
+            for number, there in by_group.items():
+                if len(there) > 1:
+                    text = f"gang {gang.id}, group {number}: pods on nodes of {len(there)} flavours, at most 1"
+                    self._fault("flavour", text, len(there) - 1)
+        for entry in queue.flavours or ():
+            for resource, amount in entry.quota.items():
+                who = f"queue {queue.id} on flavour {entry.flavour}"
+                self._limit(who, resource, used[entry.flavour][resource], amount)
 
     def _limit(self, who: str, resource: str, used: int, most: int) -> None:
         if used > most:

@@ -66,6 +66,7 @@ class Node(Part):
     domain : a label for each level, widest first
     gpus : free thousandths of each device
     free : other resources in whole units; one that is not listed is 0
+    flavour : kind of node that queues give quotas to; a node without one is of no flavour that a queue lists
     """
 
     id: Identifier
@@ -74,6 +75,7 @@ class Node(Part):
     gpu_model: Identifier | None = None
     free: Frozen[Identifier, Amount] = Field(default_factory=FrozenDict)
     labels: Frozen[Identifier, Line] = Field(default_factory=FrozenDict)
+    flavour: Identifier | None = None
 
 
 class Running(Part):
@@ -129,20 +131,38 @@ class Running(Part):
         return self.movable and self.move_price is not None
 
 
+class FlavourQuota(Part):
+    """What the placed gangs of a queue may use together on the nodes of one flavour.
+
+    Attributes
+    ----------
+    quota : by resource, GPUs as ``gpu`` in thousandths
+    """
+
+    flavour: Identifier
+    quota: Annotated[Frozen[Identifier, Amount], Field(min_length=1)]
+
+
 class Queue(Part):
     """What the placed gangs of a queue may use together; a resource that is not named is not limited.
+
+    Pods that ask for a resource of `flavours` lie on nodes of the flavours that are listed, all placed pods of a group
+    on one flavour, as Kueue assigns a pod set.
 
     Attributes
     ----------
     quota : by resource, GPUs as ``gpu`` in thousandths
     borrow : in a cohort, what the queue may use beyond its quota; a resource that is not named has no such limit
     cohort : queues that use each other's quota
+    flavours : quotas by the node's flavour, in the order in which rules try them; all name the same resources; not in
+        a cohort
     """
 
     id: Identifier
     quota: Frozen[Identifier, Amount] = Field(default_factory=FrozenDict)
     borrow: Frozen[Identifier, Amount] = Field(default_factory=FrozenDict)
     cohort: Identifier | None = None
+    flavours: Annotated[tuple[FlavourQuota, ...], Field(min_length=1)] | None = None
 
     @model_validator(mode="after")
     def _borrows_what_it_has(self) -> Self:
@@ -151,14 +171,35 @@ class Queue(Part):
                 raise ValueError(f'borrow.{name}: the quota does not name "{name}"')
         return self
 
+    @model_validator(mode="after")
+    def _has_whole_flavours(self) -> Self:
+        listed = self.flavours or ()
+        _distinct(tuple(entry.flavour for entry in listed), "flavours")
+        if listed and self.cohort is not None:
+            raise ValueError("flavours: a queue of a cohort cannot have quotas by flavour")
+        for position, entry in enumerate(listed):
+            if entry.quota.keys() != listed[0].quota.keys():
+                raise ValueError(f"flavours[{position}].quota: must name the resources that flavours[0].quota names")
+        return self
+
+    def binds(self, shape: Shape) -> bool:
+        """Whether a pod of the shape lies on nodes of the listed flavours only: it asks for what these limit."""
+        return any(shape.amount(resource) for entry in (self.flavours or ())[:1] for resource in entry.quota)
+
 
 class Limit(NamedTuple):
-    """Gangs of `queues` use at most `most` of a resource: those of one queue, or of a whole `cohort`."""
+    """Gangs of `queues` use at most `most` of a resource: those of one queue, or of a whole `cohort`.
+
+    Attributes
+    ----------
+    flavour : whose nodes count; None where all do
+    """
 
     cohort: str | None
     queues: tuple[str, ...]
     resource: str
     most: int
+    flavour: str | None = None
 
 
 class Shape(Part):
@@ -349,7 +390,7 @@ class GangPlacementInstance(Instance):
         return tuple(pod for pod in self.running if pod.movable) if self.with_moves else ()
 
     def limits(self) -> Iterator[Limit]:
-        """What queues may use, with what they borrow, and cohorts."""
+        """What queues may use, with what they borrow, by flavour of the nodes, and of cohorts."""
         cohorts: dict[str, list[Queue]] = defaultdict(list)
         for queue in self.queues:
             if queue.cohort is not None:
@@ -358,11 +399,25 @@ class GangPlacementInstance(Instance):
                 if queue.cohort is None or resource in queue.borrow:
                     most = amount + (queue.borrow[resource] if queue.cohort is not None else 0)
                     yield Limit(None, (queue.id,), resource, most)
+            for entry in queue.flavours or ():
+                for resource, amount in entry.quota.items():
+                    yield Limit(None, (queue.id,), resource, amount, entry.flavour)
         for cohort, members in cohorts.items():
             ids = tuple(member.id for member in members)
             for resource in members[0].quota:
                 if all(resource in member.quota for member in members):
                     yield Limit(cohort, ids, resource, sum(member.quota[resource] for member in members))
+
+    def flavours_of(self, gang: Gang, shape: Shape) -> tuple[str, ...] | None:
+        """The flavours whose nodes a pod of the gang may be on, in the order of its queue; None where any node is."""
+        queue = self._queue_index.get(gang.queue or "")
+        if queue is None or not queue.binds(shape):
+            return None
+        return tuple(entry.flavour for entry in queue.flavours or ())
+
+    @cached_property
+    def _queue_index(self) -> dict[str, Queue]:
+        return {queue.id: queue for queue in self.queues}
 
     def depth(self, level: str | None) -> int:
         """How many labels name a domain of a level; 0, the whole cluster, where there is none."""

@@ -14,6 +14,7 @@ from schedgap.formulations.gang_placement.instance import (
     Gang,
     GangPlacementInstance,
     Group,
+    Queue,
     Shape,
 )
 from schedgap.formulations.gang_placement.scale import held_by
@@ -39,6 +40,8 @@ class Cluster:
     Attributes
     ----------
     part : chooses the device of a part among those that hold it, where that is not told by `tight`
+    flavour : the flavour on whose nodes the pods of the present gang go that its queue binds to flavours; None where it
+        binds none
     left : thousandths of each device, by node
     free : other resources, by node
     """
@@ -50,14 +53,24 @@ class Cluster:
         self.left = [list(node.gpus) for node in instance.nodes]
         self.free = [dict(node.free) for node in instance.nodes]
         self.limits = list(instance.limits())
-        self.used: Counter[tuple[str | None, str]] = Counter()
+        self.queues = {queue.id: queue for queue in instance.queues}
+        self.used: Counter[tuple[str | None, str | None, str]] = Counter()
+        self.flavour: str | None = None
+        self._queue: Queue | None = None
 
     def gpus(self, n: int) -> int:
         """Thousandths that are left of a node."""
         return sum(self.left[n])
 
+    def opened(self, n: int, shape: Shape) -> bool:
+        """Whether a pod of the present gang may be on the node by its flavour."""
+        bound = self._queue is not None and self.flavour is not None and self._queue.binds(shape)
+        return not bound or self.instance.nodes[n].flavour == self.flavour
+
     def usable(self, n: int, shape: Shape) -> list[int] | None:
         """The whole devices that a pod would get on a node, or those that hold its part; None where it does not fit."""
+        if not self.opened(n, shape):
+            return None
         if any(self.free[n].get(resource, 0) < amount for resource, amount in shape.request.items()):
             return None
         if not shape.selector.takes(self.instance.nodes[n]):
@@ -98,21 +111,38 @@ class Cluster:
             most.append(held_by(self.left[n], shape))
         return min(most, default=MOST_PODS)
 
+    def room(self, n: int, group: Group) -> int:
+        """How many pods of a group of the present gang the node takes."""
+        return self.most_pods(n, group) if self.opened(n, group) else 0
+
     # -- queues --------------------------------------------------------------------------------------------------
 
+    def flavours(self, gang: Gang) -> Iterator[str | None]:
+        """Begin with a gang: each flavour that its queue lists, in its order, or None where it lists none.
+
+        Until the next one, :meth:`usable` and :meth:`room` know only its nodes for the pods that the queue binds.
+        """
+        self._queue = self.queues.get(gang.queue or "")
+        listed = self._queue.flavours if self._queue is not None else None
+        for flavour in [entry.flavour for entry in listed or ()] or [None]:
+            self.flavour = flavour
+            yield flavour
+
     def admits(self, gang: Gang, number: int) -> bool:
-        """Whether the gang's queue has quota for its first pods."""
+        """Whether the gang's queue has quota for its first pods, on the present flavour."""
         asked = _asked(gang, number)
         return all(
-            sum(self.used[queue, limit.resource] for queue in limit.queues) + asked[limit.resource] <= limit.most
+            sum(self.used[queue, limit.flavour, limit.resource] for queue in limit.queues) + asked[limit.resource]
+            <= limit.most
             for limit in self.limits
-            if gang.queue in limit.queues
+            if gang.queue in limit.queues and limit.flavour in (None, self.flavour)
         )
 
     def charge(self, gang: Gang, number: int) -> None:
         """What was placed counts."""
         for resource, amount in _asked(gang, number).items():
-            self.used[gang.queue, resource] += amount
+            for flavour in dict.fromkeys((None, self.flavour)):
+                self.used[gang.queue, flavour, resource] += amount
 
 
 def _asked(gang: Gang, number: int) -> Counter[str]:
@@ -168,7 +198,8 @@ def rule(place_on: Callable[[GangPlacementInstance], Place]) -> Callable[..., He
 def run_rule(instance: GangPlacementInstance, cluster: Cluster, place: Place, deadline: Deadline) -> HeuristicRun:
     """Place gangs in their turns: whole, else with their fewest pods, else not.
 
-    A gang whose queue has no quota left for it is passed over.
+    A gang whose queue has no quota left for it is passed over. Where the queue lists flavours, they are tried in their
+    order, and all pods of the gang that they bind go to one.
     """
     placement = {}
     stopped = {}
@@ -176,7 +207,7 @@ def run_rule(instance: GangPlacementInstance, cluster: Cluster, place: Place, de
         if deadline.passed:
             stopped = {"stopped": "time limit"}
             break
-        for number in dict.fromkeys((gang.size, gang.fewest)):
+        for number, _ in ((n, f) for n in dict.fromkeys((gang.size, gang.fewest)) for f in cluster.flavours(gang)):
             pods = place(cluster, gang, number) if cluster.admits(gang, number) else None
             if pods is not None:
                 cluster.charge(gang, number)

@@ -140,13 +140,13 @@ class _Assignment:
 def _node(cluster: Cluster, gang: Gang, groups: Sequence[int], path: Domain, n: int, room: int) -> _Room:
     """A node that takes at most `room` pods of the gang."""
     workers = gang.pods[groups[-1]]
-    alone = min(room, cluster.most_pods(n, workers))
+    alone = min(room, cluster.room(n, workers))
     lead = gang.pods[groups[0]]
     devices = cluster.devices(n, lead) if len(groups) > 1 and room else None
     if devices is None:
         return _Room(path, alone, alone, 0, n)
     cluster.take(n, lead, devices)
-    beside = min(room - 1, cluster.most_pods(n, workers))
+    beside = min(room - 1, cluster.room(n, workers))
     cluster.take(n, lead, devices, -1)
     return _Room(path, alone, beside, 1, n)
 

@@ -140,7 +140,7 @@ def _two_levels(cluster: Cluster, gang: Gang, number: int) -> list[Pod] | None:
 
 def _largest(cluster: Cluster, gang: Gang, n: int) -> int:
     """Pods as large as the largest of each group that a node takes, at most `per_node`."""
-    most = min(cluster.most_pods(n, group) for group in gang.pods)
+    most = min(cluster.room(n, group) for group in gang.pods)
     return most if gang.per_node is None else min(most, gang.per_node)
 
 

@@ -255,6 +255,11 @@ def _gang_placement(instance: Mapping[str, Any]) -> None:
     for name, queue in queues.items():
         if not set(queue.get("borrow") or {}) <= set(queue.get("quota") or {}):
             reject(f"instance.queues.{name[:60]}: borrows what its quota does not name")
+        flavours = queue.get("flavours") or []
+        if len({entry["flavour"] for entry in flavours}) != len(flavours) or (flavours and queue.get("cohort")):
+            reject(f"instance.queues.{name[:60]}: a flavour is there twice, or there are flavours in a cohort")
+        if any(not entry["quota"] or set(entry["quota"]) != set(flavours[0]["quota"]) for entry in flavours):
+            reject(f"instance.queues.{name[:60]}: flavours must all limit the same resources")
     for g, gang in enumerate(instance["gangs"]):
         if any(gang.get(name) is not None and gang[name] not in levels for name in ("required", "preferred")):
             reject(f"instance.gangs[{g}]: there is no such level")
@@ -412,7 +417,8 @@ PROBLEMS: dict[str, tuple[dict[str, Rule], Callable[[Mapping[str, Any]], None] |
             "levels": optional(several(text, least=0)),
             "nodes": several(
                 record(
-                    {"id": text, "domain": optional(several(text, least=0)), "gpu_model": optional(text)}
+                    {"id": text, "domain": optional(several(text, least=0))}
+                    | dict.fromkeys(("gpu_model", "flavour"), optional(text))
                     | {"gpus": optional(several(whole(0, 1000), least=0)), "free": optional(_others)}
                     | {"labels": optional(table(lambda value, place: None if value == "" else text(value, place)))}
                 ),
@@ -439,6 +445,7 @@ PROBLEMS: dict[str, tuple[dict[str, Rule], Callable[[Mapping[str, Any]], None] |
                     record(
                         {"id": text, "cohort": optional(text)}
                         | dict.fromkeys(("quota", "borrow"), optional(table(whole(0))))
+                        | {"flavours": optional(several(record({"flavour": text, "quota": table(whole(0))})))}
                     ),
                     ids=True,
                     least=0,

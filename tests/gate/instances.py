@@ -16,7 +16,7 @@ from fractions import Fraction
 import numpy as np
 from gate.disguise import Data, Draw, disguised
 from oracles.ddl_cluster import orders, placed, placements
-from oracles.gang_placement import random_case
+from oracles.gang_placement import flavoured_case, random_case
 from oracles.hadar import gangs
 from support import extreme_tiny
 
@@ -416,6 +416,12 @@ def gangs_waiting(draw: Draw) -> Data:
     return data
 
 
+def gangs_by_flavour(draw: Draw) -> Data:
+    """The same with quotas by flavour of the nodes."""
+    data: Data = flavoured_case(draw.getrandbits(32))
+    return data
+
+
 Families = Mapping[str, Sequence[Callable[[Draw], Data]]]
 FAMILIES: Families = {
     "rar-ddls": (
@@ -428,7 +434,7 @@ FAMILIES: Families = {
     "ddljs": (rings_over_time, edge("ddljs")),
     "comm-contention": (transfers,),
     "ddl-cluster": (cluster, cluster, cluster_unplaced),
-    "gang-placement": (gangs_waiting,),
+    "gang-placement": (gangs_waiting, gangs_waiting, gangs_by_flavour),
 }
 
 

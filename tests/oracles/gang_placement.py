@@ -184,6 +184,8 @@ class Search:
                     mine[resource] = mine.get(resource, 0) + amount
         groups: dict[str, list[dict[str, Any]]] = {}
         for queue in self.data.get("queues", []):
+            if queue.get("flavours") and not self._flavours_hold(queue):
+                return False
             if queue.get("cohort"):
                 groups.setdefault(queue["cohort"], []).append(queue)
             for resource, quota in queue.get("quota", {}).items():
@@ -200,6 +202,21 @@ class Search:
                     if total > sum(member["quota"][resource] for member in members):
                         return False
         return True
+
+    def _flavours_hold(self, queue: dict[str, Any]) -> bool:
+        quotas = {entry["flavour"]: dict(entry["quota"]) for entry in queue["flavours"]}
+        for gang in (gang for gang in self.gangs if gang.get("queue") == queue["id"]):
+            chosen: dict[int, str] = {}
+            for k, node, _ in self.placed.get(gang["id"], []):
+                pod = {**gang["pods"][k].get("request", {}), "gpu": gang["pods"][k].get("gpu", 0)}
+                flavour = self.nodes[node].get("flavour")
+                if all(not pod.get(resource) for quota in quotas.values() for resource in quota):
+                    continue
+                if flavour not in quotas or chosen.setdefault(k, flavour) != flavour:
+                    return False
+                for resource in quotas[flavour]:
+                    quotas[flavour][resource] -= pod.get(resource, 0)
+        return all(left >= 0 for quota in quotas.values() for left in quota.values())
 
     # -- objectives ----------------------------------------------------------------------------------------------
 
@@ -298,6 +315,30 @@ def solve_brute_force(instance: GangPlacementInstance, options: SolveOptions) ->
 def random_instance(seed: int) -> GangPlacementInstance:
     """The instance of :func:`random_case`."""
     return GangPlacementInstance.parse(random_case(seed))
+
+
+def flavoured_case(seed: int) -> dict[str, Any]:
+    """A tiny instance whose queues have quotas by flavour of the nodes."""
+    rng = random.Random(f"flavours {seed}")
+    data = random_case(seed)
+    for node in data["nodes"]:
+        if rng.random() < 0.9:
+            node["flavour"] = rng.choice("ab")
+    data["queues"] = []
+    limited = rng.choice([["gpu"], ["gpu"], ["cpu"], ["gpu", "cpu"]])
+    for q in range(rng.randint(1, 2)):
+        flavours = []
+        for name in rng.choice(["ab", "ab", "ba", "a", "bc"]):
+            amounts = {"gpu": rng.choice([0, 500, 1000, 1000, 2000, 3000]), "cpu": rng.randint(0, 3)}
+            flavours.append({"flavour": name, "quota": {resource: amounts[resource] for resource in limited}})
+        data["queues"].append({"id": f"q{q}", "flavours": flavours})
+        if rng.random() < 0.3:
+            data["queues"][-1]["quota"] = {"gpu": rng.choice([1000, 2000])}
+    for gang in data["gangs"]:
+        gang.pop("queue", None)
+        if rng.random() < 0.85:
+            gang["queue"] = rng.choice(data["queues"])["id"]
+    return data
 
 
 def random_case(seed: int) -> dict[str, Any]:

@@ -737,6 +737,53 @@ def gang_rows(*, large: bool = False) -> Iterator[Case]:
         yield Case(instance, optimum, model, multiples(model, ("1", "1/2")), points=[(optimum, point)])
 
 
+def gang_flavours(*, large: bool = False) -> Iterator[Case]:
+    """Two gangs of a queue with quotas by flavour, on one or two nodes of them; multiples of rows."""
+    nodes = [[(4, "a")], [(4, None)], [(4, "a"), (4, "b")], [(4, "a"), (2, "b")], [(4, "a"), (4, "a")]]
+    shapes = [(gpu, count) for gpu in (0, 2, 4) for count in (1, 2)]
+    quotas = [{"a": 2}, {"a": 0, "b": 4}, {"a": 4, "b": 2}] + ([{"b": 4}, {"a": 4, "b": 4}] if large else [])
+    for cluster, pair, quota in itertools.product(nodes, itertools.combinations(shapes, 2), quotas):
+        data = {
+            "problem": "gang-placement",
+            "nodes": [{"id": f"n{n}", "gpus": [part], "flavour": name} for n, (part, name) in enumerate(cluster)],
+            "queues": [
+                {"id": "q", "flavours": [{"flavour": name, "quota": {"gpu": most}} for name, most in quota.items()]}
+            ],
+            "gangs": [
+                {"id": f"g{g}", "queue": "q", "pods": [{"gpu": gpu, "count": count}], "weight": 1 + g}
+                for g, (gpu, count) in enumerate(pair)
+            ],
+            "objectives": ["weight"],
+        }
+        optimum, decision = max(_by_flavour(pair, cluster, quota), key=operator.itemgetter(0))
+        instance, model = as_read(data), Model()
+        gang_placement.rows(instance, {}, model, DEVICE)
+        model = model.finished()
+        point = gang_placement.point(instance, decision, {}, DEVICE)
+        yield Case(instance, optimum, model, multiples(model, ("1", "1/2")), points=[(optimum, point)])
+
+
+def _by_flavour(
+    gangs: Sequence[tuple[int, int]], nodes: Sequence[tuple[int, str | None]], quota: Mapping[str, int]
+) -> Iterator[tuple[Fraction, Data]]:
+    """Every way to put each gang's pods on nodes of one device, or to leave the gang out, that all rules allow."""
+    seats = [[None, *itertools.product(range(len(nodes)), repeat=count)] for _, count in gangs]
+    for chosen in itertools.product(*seats):
+        left, rest, allowed = [part for part, _ in nodes], dict(quota), True
+        placement = {}
+        for g, ((gpu, _), places) in enumerate(zip(gangs, chosen, strict=True)):
+            for n in places or ():
+                left[n] -= gpu
+                if gpu:
+                    allowed &= nodes[n][1] in rest
+                    rest[nodes[n][1] or ""] = rest.get(nodes[n][1] or "", 0) - gpu
+            allowed &= not gpu or len({nodes[n][1] for n in places or ()}) < 2
+            placement[f"g{g}"] = [{"group": 0, "node": f"n{n}", "devices": [0] if gpu else []} for n in places or ()]
+        if allowed and min([*left, *rest.values()]) >= 0:
+            weight = sum(1 + g for g, places in enumerate(chosen) if places is not None)
+            yield Fraction(weight), {"placement": placement}
+
+
 # rigid-jobs
 
 
@@ -845,5 +892,6 @@ FORMS: dict[str, Callable[..., Iterator[Case]]] = {
     "rigid-jobs drain": logged_drain,
     "gang-placement rows": gang_rows,
     "gang-placement prices": gang_prices,
+    "gang-placement flavour rows": gang_flavours,
 }
 """The class of each problem and form."""

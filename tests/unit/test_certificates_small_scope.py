@@ -71,6 +71,12 @@ MUTANTS: list[tuple[str, str, list[tuple[str, str]]]] = [
     ),
     ("gang-placement prices", "gang_prices", [("sum(self.held[part] for part in parts)", "self.held[parts[0]]")]),
     ("gang-placement rows", "gang_placement", [("sum(part // gpu for part", "max(part // gpu for part")]),
+    ("gang-placement flavour rows", "gang_placement", [('use, "<=", most)', 'use, "<=", most - 1)')]),
+    (
+        "gang-placement flavour rows",
+        "gang_placement",
+        [('(chosen[-1][0], -count)], "<=", 0)', '(chosen[-1][0], -1)], "<=", 0)')],
+    ),
     ("rar-ddls rows", "rar_ddls", [('terms, "<=", servers[s]["gpus"])', 'terms, "<=", servers[s]["gpus"] - 1)')]),
     ("rar-ddls area", "rar_ddls", [("max(0, min(d - a, width))", "max(0, min(d, width))")]),
     ("rar-ddls area", "rar_ddls", [('server["gpus"] // gang for server', 'server["gpus"] // (gang + 1) for server')]),

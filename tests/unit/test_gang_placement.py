@@ -18,6 +18,9 @@ from schedgap.catalogue.run import run_method
 from schedgap.formulations.common.errors import InputError
 from schedgap.formulations.gang_placement.instance import GangPlacementInstance
 from schedgap.formulations.gang_placement.scale import components, decode, score
+from schedgap.solvers.certificates.checker import digest
+from schedgap.solvers.certificates.linear import Rejected
+from schedgap.solvers.certificates.make import check, plain
 from schedgap.solvers.exact.gang_placement.bound import upper_bound
 from schedgap.solvers.exact.gang_placement.staged import solve_staged
 from schedgap.solvers.result import SolveOptions
@@ -57,6 +60,11 @@ def changed(*path: Any, value: Any) -> Data:
     return found
 
 
+def by_flavour(quotas: dict[str, dict[str, int]]) -> list[Data]:
+    """One queue, q, with these quotas by flavour."""
+    return [{"id": "q", "flavours": [{"flavour": name, "quota": quota} for name, quota in quotas.items()]}]
+
+
 @pytest.mark.parametrize(
     ("data", "line"),
     [
@@ -71,6 +79,19 @@ def changed(*path: Any, value: Any) -> Data:
         (changed("running", 0, "node", value="x"), 'running[0].node: there is no node "x"'),
         (changed("running", 0, "price", value=None), "running[0]: movable: is true, but there is neither"),
         (changed("queues", 0, "borrow", value={"cpu": 1}), 'queues[0]: borrow.cpu: the quota does not name "cpu"'),
+        (
+            changed("queues", 0, "flavours", value=[{"flavour": "a", "quota": {"gpu": 0}}]),
+            "queues[0]: flavours: a queue of a cohort cannot have quotas by flavour",
+        ),
+        (changed("queues", value=by_flavour({"a": {}})), "queues[0].flavours[0].quota"),
+        (
+            changed("queues", value=by_flavour({"a": {"gpu": 0}, "b": {"cpu": 0}})),
+            "queues[0]: flavours[1].quota: must name the resources that flavours[0].quota names",
+        ),
+        (
+            changed("queues", value=[{"id": "q", "flavours": 2 * by_flavour({"a": {"gpu": 0}})[0]["flavours"]}]),
+            'queues[0]: flavours[1]: "a" is there twice',
+        ),
         (changed("gangs", 0, "pods", 0, "gpu", value=1500), "gangs[0].pods[0]: gpu: must be 0, 1 to 999 or a multiple"),
         (changed("gangs", 0, "queue", value="x"), 'gangs[0].queue: there is no queue "x"'),
         (
@@ -374,6 +395,85 @@ def test_a_quota_is_of_the_cohort(borrow: Data, cohort: str | None, placed: int)
         [{**queue, "cohort": cohort} for queue in queues] if cohort else [{"id": "a", "quota": {"gpu": 1000}}]
     )
     assert weight_of("staged", data) == placed
+
+
+def flavoured(quotas: dict[str, int], flavours: tuple[str | None, ...], pods: tuple[int, ...]) -> Data:
+    """A node of two devices of each of the flavours; one gang of queue q with groups of so many pods of a device."""
+    return {
+        "problem": "gang-placement",
+        "nodes": [{"id": f"n{n}", "gpus": [1000, 1000], "flavour": name} for n, name in enumerate(flavours)],
+        "queues": by_flavour({name: {"gpu": 1000 * most} for name, most in quotas.items()}),
+        "gangs": [{"id": "g", "queue": "q", "pods": [{"count": count, "gpu": 1000} for count in pods]}],
+        "objectives": ["weight"],
+    }
+
+
+@pytest.mark.parametrize(
+    ("quotas", "flavours", "pods", "weight"),
+    [
+        ({"a": 2}, ("a",), (2,), 1),
+        ({"a": 1}, ("a",), (2,), 0),
+        ({"a": 2}, ("b", None), (1,), 0),  # nodes that the queue does not list
+        ({"a": 1, "b": 1}, ("a", "b"), (2,), 0),  # a group on one flavour: two of quota in sum are not enough
+        ({"a": 1, "b": 1}, ("a", "b"), (1, 1), 1),  # groups on a flavour each
+        ({"a": 0, "b": 2}, ("a", "b"), (2,), 1),
+        ({"a": 3}, ("a", "a"), (3,), 1),
+        ({"a": 9, "b": 9}, ("a", "b"), (3,), 0),  # no flavour has three devices
+    ],
+)
+@pytest.mark.parametrize("method", ["staged", "highs", "cpsat"])
+def test_quotas_by_flavour_decide(
+    quotas: dict[str, int], flavours: tuple[str | None, ...], pods: tuple[int, ...], weight: int, method: str
+) -> None:
+    data = flavoured(quotas, flavours, pods)
+    assert weight_of(method, data) == weight
+    if method == "staged":
+        for rule in ("kueue-best-fit", "first-fit", "ray-pack", "fgd", "kai-two-level"):
+            assert weight_of(rule, data) == (weight if len(pods) == 1 else 0)  # a rule keeps to one flavour
+
+
+def test_pods_that_ask_for_nothing_that_flavours_limit_go_anywhere() -> None:
+    data = flavoured({"a": 2}, ("a", "b"), (2,))
+    data["gangs"][0]["pods"].append({"count": 1, "request": {"cpu": 1}})
+    data["nodes"][1]["free"] = {"cpu": 1}
+    assert weight_of("staged", data) == weight_of("first-fit", data) == 1
+
+
+def test_the_checker_finds_pods_on_other_flavours() -> None:
+    data = flavoured({"a": 1, "b": 1}, ("a", "b", "c"), (2,))
+    for nodes, violations in (("n0 n0", {"quota"}), ("n0 n1", {"flavour"}), ("n2 n2", {"flavour"})):
+        pods = [{"group": 0, "node": node, "devices": [d]} for d, node in enumerate(nodes.split())]
+        assert verdict(data, {"placement": {"g": pods}}) == violations
+
+
+def test_a_quota_by_flavour_is_part_of_the_instance_that_a_certificate_names() -> None:
+    """Another quota, 0 among them, another flavour of a node: another digest; without flavours the digest stays."""
+    data = flavoured({"a": 1}, ("a",), (1,))
+    node, queue = data["nodes"][0], {"id": "q", "quota": {"gpu": 5}}
+    others = [
+        data,
+        data | {"queues": by_flavour({"a": {"gpu": 0}})},
+        data | {"queues": by_flavour({"b": {"gpu": 1000}})},
+        data | {"nodes": [node | {"flavour": "b"}]},
+        data | {"queues": [queue]},
+    ]
+    assert len({digest(plain(GangPlacementInstance.parse(other))) for other in others}) == len(others)
+    before = {key: value for key, value in node.items() if key != "flavour"}
+    assert digest(plain(GangPlacementInstance.parse(data | {"nodes": [before], "queues": [queue]}))) == (
+        "c73fa9c97484fc568d107676e8885b7f2c6b3fdf2dd58dc0c0de749a5ec744c4"
+    )
+
+
+def test_a_certificate_says_that_flavours_keep_a_gang_out() -> None:
+    instance = GangPlacementInstance.parse(flavoured({"a": 1, "b": 1}, ("a", "b"), (2,)))
+    certified = schedgap.certify(instance)
+    assert certified.optimal and certified.certificate is not None
+    assert certified.certificate["form"] == "rows"
+    proven = check(instance, certified.certificate, {"placement": {}})
+    assert proven.bound == proven.value == 0
+    other = GangPlacementInstance.parse(flavoured({"a": 2, "b": 1}, ("a", "b"), (2,)))
+    with pytest.raises(Rejected):
+        check(other, certified.certificate)
 
 
 def test_large_shapes_are_solved_by_the_relaxation_that_docs_measure() -> None:

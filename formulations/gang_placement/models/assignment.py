@@ -114,6 +114,7 @@ VARIABLES = {
     "whole": VariableFamily("node, device", "1 where the device is taken whole"),
     "filled": VariableFamily("gang, group", "1 where the group is whole, so that the next one may begin", free=True),
     "domain": VariableFamily("gang, level, domain", "1 where pods of the gang may lie in the domain", at_least=True),
+    "flavour": VariableFamily("gang, group, flavour", "1 where pods of the group may lie on its nodes", at_least=True),
     "split": VariableFamily("gang", "1 where the gang lies in several domains of its preferred level", at_least=True),
     "ended": VariableFamily("running", "1 where it is preempted"),
     "moved": VariableFamily("running, node", "1 where it goes to the node"),
@@ -139,6 +140,9 @@ ROWS = {
     "per_node": RowFamily("(6)", "sum_k pods[g,k,n] <= per_node"),
     "queue": RowFamily("(7)", "use of the queue <= quota, or quota + borrow in a cohort"),
     "cohort": RowFamily("(7)", "use of all members <= the sum of quotas"),
+    "flavour": RowFamily("(7)", "use of the queue on nodes of the flavour <= its quota"),
+    "one_flavour": RowFamily("(7)", "sum_F flavour[g,k,F] <= placed[g]"),
+    "on_flavour": RowFamily("(7)", "pods of the group on nodes of F <= count flavour[g,k,F]"),
     "leaves": RowFamily("(8)", "ended + sum_n moved[r,n] <= 1"),
     "split": RowFamily("objective", "sum_D domain[g,L,D] - placed[g] <= (number of domains - 1) split[g]"),
     "useful": RowFamily("objective", "useful <= fits, and what is free of the device >= what the shape has of one"),
@@ -270,7 +274,11 @@ class _ModelBuilder:
         for gang in self.instance.gangs:
             for k, group in enumerate(gang.pods):
                 most = min(group.count, gang.per_node or group.count)
-                yield Item("pods", (gang.id, k), group, self._hosts(group, most))
+                hosts = self._hosts(group, most)
+                listed = self.instance.flavours_of(gang, group)
+                if listed is not None:
+                    hosts = {n: room for n, room in hosts.items() if self.instance.nodes[n].flavour in listed}
+                yield Item("pods", (gang.id, k), group, hosts)
         for pod in self.instance.may_leave:
             if pod.migratable:
                 yield Item("moved", (pod.id,), pod.shape, self._hosts(pod.shape, 1))
@@ -331,6 +339,24 @@ class _ModelBuilder:
                 if there:
                     self.layout.row("per_node", (gang.id, self.instance.nodes[n].id), there, "<=", gang.per_node)
         self._levels(gang, placed)
+        for k in groups:
+            self._one_flavour(gang, k, placed)
+
+    def _one_flavour(self, gang: Gang, k: int, placed: pulp.LpVariable) -> None:
+        """All placed pods of a group on nodes of one flavour, where its queue lists flavours."""
+        room = self._rooms(gang)[k]
+        members: dict[str, list[int]] = defaultdict(list)
+        for n in room if self.instance.flavours_of(gang, gang.pods[k]) is not None else ():
+            members[self.instance.nodes[n].flavour or ""].append(n)
+        if len(members) < 2:
+            return
+        used: list[Term] = []
+        for flavour, nodes in members.items():
+            used.append((self.layout.variable("flavour", gang.id, k, flavour), 1.0))
+            most = min(gang.pods[k].count, sum(room[n] for n in nodes))
+            terms = [*self._of(gang, k, nodes), (used[-1][0], -float(most))]
+            self.layout.row("on_flavour", (gang.id, k, flavour), terms, "<=", 0)
+        self.layout.row("one_flavour", (gang.id, k), [*used, (placed, -1.0)], "<=", 0)
 
     def _prefix(self, gang: Gang, placed: pulp.LpVariable, pods: Sequence[Sequence[Term]]) -> None:
         """At least so many pods, groups in their order; the last one may be partial."""
@@ -492,15 +518,20 @@ class _ModelBuilder:
     # -- rows of queues ------------------------------------------------------------------------------------------
 
     def _queues(self) -> None:
+        every = range(len(self.instance.nodes))
         for limit in self.instance.limits():
             terms: list[Term] = []
+            nodes = [n for n in every if limit.flavour in (None, self.instance.nodes[n].flavour)]
             for gang in self.instance.gangs:
                 for k, group in enumerate(gang.pods if gang.queue in limit.queues else ()):
                     amount = float(group.amount(limit.resource))
-                    terms += [(variable, amount) for variable, _ in self._of(gang, k) if amount]
+                    terms += [(variable, amount) for variable, _ in self._of(gang, k, nodes) if amount]
             family, who = ("queue", limit.queues[0]) if limit.cohort is None else ("cohort", limit.cohort)
+            key: tuple[str, ...] = (who, limit.resource)
+            if limit.flavour is not None:
+                family, key = "flavour", (*key, limit.flavour)
             if terms:
-                self.layout.row(family, (who, limit.resource), terms, "<=", limit.most)
+                self.layout.row(family, key, terms, "<=", limit.most)
 
     # -- objective -----------------------------------------------------------------------------------------------
 

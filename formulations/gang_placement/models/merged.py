@@ -8,7 +8,7 @@ whose sizes divide each other do.
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
@@ -19,7 +19,7 @@ import pulp
 from schedgap.formulations.common.declarative import DeclarativeModel
 from schedgap.formulations.common.layout import Layout, RowFamily, Term, VariableFamily
 from schedgap.formulations.common.numbers import MAXIMISE, exact
-from schedgap.formulations.gang_placement.instance import WHOLE, Domain, Gang, GangPlacementInstance, Shape
+from schedgap.formulations.gang_placement.instance import WHOLE, Domain, Gang, GangPlacementInstance, Limit, Shape
 from schedgap.formulations.gang_placement.scale import Component, capacities, components, most_pods, resources
 
 KINDS = ("weight", "pods", "split")
@@ -40,7 +40,7 @@ ROWS = {
     "resource": RowFamily("(3)", "sum request pods <= the class's"),
     "inside": RowFamily("(5)", "pods of the kind in the domain >= those of gangs bound to domains in it"),
     "all": RowFamily("(5)", "pods of the kind = those of all gangs"),
-    "queue": RowFamily("(7)", "use of the queue or cohort <= its limit"),
+    "queue": RowFamily("(7)", "use of the queue or cohort <= its limit, over all flavours together"),
     "held": RowFamily("", "a component that was solved before is as good as then"),
     "equal_gangs": RowFamily("", "of equal gangs the first are placed", tightening=True),
 }
@@ -254,7 +254,7 @@ class Merged:
         return self.layout.rows[family][-1]
 
     def _queues(self) -> None:
-        for limit in self.instance.limits():
+        for limit in self._together():
             terms: list[Term] = []
             for (g, _, k), (variable, count) in self.pods.items():
                 group = self.instance.gangs[g].pods[k]
@@ -262,8 +262,20 @@ class Merged:
                 if self.instance.gangs[g].queue in limit.queues and amount:
                     terms.append((variable, count * amount))
             key = (limit.queues[0],) if limit.cohort is None else ("cohort", limit.cohort)
+            key += ("flavours",) * (limit.flavour is not None)
             if terms:
                 self.layout.row("queue", (*key, limit.resource), terms, "<=", limit.most)
+
+    def _together(self) -> Iterator[Limit]:
+        """Limits without flavours: those of a queue by flavour are added up, which allows more."""
+        sums: Counter[tuple[tuple[str, ...], str]] = Counter()
+        for limit in self.instance.limits():
+            if limit.flavour is None:
+                yield limit
+            else:
+                sums[limit.queues, limit.resource] += limit.most
+        for (queues, resource), most in sums.items():
+            yield Limit(None, queues, resource, most, "any")
 
     def _objective(self) -> None:
         for at, entry in enumerate(self.entries):

@@ -101,6 +101,8 @@ def _values(instance: GangPlacementInstance, solution: GangPlacementSolution) ->
         found["placed"][gang.id] = int(bool(pods))
         for pod in pods:
             _seat(found, ("pods", "part"), (gang.id, pod.group), gang.pods[pod.group].gpu, pod.node, pod.devices)
+            flavour = instance.nodes[instance.node_index[pod.node]].flavour
+            found["flavour"][gang.id, pod.group, flavour or ""] = 1
         counted = Counter(pod.group for pod in pods)
         for k, group in enumerate(gang.pods[:-1]):
             found["filled"][gang.id, k] = int(counted[k] == group.count)

@@ -39,6 +39,7 @@ class Decision:
         self.nodes, self.gangs = instance["nodes"], instance["gangs"]
         self.levels = [*(instance.get("levels") or []), "node"]
         self.objectives = instance.get("objectives") or ["weight", "topology"]
+        self.queues = {queue["id"]: queue for queue in instance.get("queues") or []}
         self.place = {node["id"]: n for n, node in enumerate(self.nodes)}
         self.capacity = [list(node.get("gpus") or []) for node in self.nodes]
         self.leaving: dict[int, list[int]] = defaultdict(list)
@@ -60,7 +61,8 @@ class Decision:
             self._leaves(r)
         for g, gang in enumerate(self.gangs):
             for k, group in enumerate(gang["pods"]):
-                self._pods(f"pods[{g},{k}", group, min(group["count"], gang.get("per_node") or group["count"]))
+                most = min(group["count"], gang.get("per_node") or group["count"])
+                self._pods(f"pods[{g},{k}", group, most, self.listed(gang, group))
         for r, terms in self.stays.items():
             if terms:
                 self.model.row(f"leaves[{r}]", [(name, -c) for name, c in terms], "<=", 1)
@@ -118,12 +120,19 @@ class Decision:
             shape = {"gpu": gpu, "request": pod.get("request"), "selector": pod.get("selector")}
             self.stays[r] += [(name, -1) for name in self._pods(f"moved[{r}", shape, 1)]
 
-    def _pods(self, name: str, shape: Thing, most: int) -> list[str]:
-        """Pods by node, and by device where each takes a part of one."""
+    def listed(self, gang: Thing, group: Thing) -> list[str] | None:
+        """Flavours whose nodes the group's pods may be on; None where they ask for nothing that flavours limit."""
+        flavours = (self.queues.get(gang.get("queue")) or {}).get("flavours") or []
+        limited = {resource for entry in flavours for resource in entry["quota"]}
+        bound = any(_amount(group, resource) for resource in limited)
+        return [entry["flavour"] for entry in flavours] if bound else None
+
+    def _pods(self, name: str, shape: Thing, most: int, listed: list[str] | None = None) -> list[str]:
+        """Pods by node, and by device where each takes a part of one; on nodes of listed flavours where there are."""
         gpu, found = shape.get("gpu") or 0, []
         for n in range(len(self.nodes)):
             room = self.room(n, shape, most)
-            if not room:
+            if not room or (listed is not None and self.nodes[n].get("flavour") not in listed):
                 continue
             there = self.model.var(f"{name},{n}]", 0, room)
             found.append(there)
@@ -158,6 +167,8 @@ class Decision:
         for n in range(len(self.nodes)) if gang.get("per_node") else ():
             there = [term for k in range(len(gang["pods"])) for term in self._of(g, k, [n])]
             row(f"per_node[{g},{n}]", there, "<=", gang["per_node"])
+        for k, group in enumerate(gang["pods"]):
+            self._one_flavour(g, k, self.listed(gang, group), group["count"])
         required, preferred = self.depth(gang.get("required")), self.depth(gang.get("preferred"))
         topology = "topology" in self.objectives
         for depth in range(1, len(self.levels) + 1):
@@ -168,6 +179,21 @@ class Decision:
                 if topology and depth == preferred:
                     split = (self.model.var(f"split[{g}]"), -max(0, len(used) - 1))
                     row(f"split[{g}]", [*((name, 1) for name in used), (placed, -1), split], "<=", 0)
+
+    def _one_flavour(self, g: int, k: int, listed: list[str] | None, count: int) -> None:
+        """(7): all placed pods of a group on nodes of one flavour."""
+        chosen: Terms = []
+        for f, flavour in enumerate(listed or []):
+            there = self._of(g, k, self.of_flavour(flavour))
+            if there:
+                chosen.append((self.model.var(f"flavour[{g},{k},{f}]"), 1))
+                self.model.row(f"on_flavour[{g},{k},{f}]", [*there, (chosen[-1][0], -count)], "<=", 0)
+        if chosen:
+            self.model.row(f"one_flavour[{g},{k}]", [*chosen, (f"placed[{g}]", -1)], "<=", 0)
+
+    def of_flavour(self, flavour: str) -> list[int]:
+        """Nodes of a flavour."""
+        return [n for n, node in enumerate(self.nodes) if node.get("flavour") == flavour]
 
     def _of(self, g: int, k: int, nodes: Iterable[int] | None = None) -> Terms:
         name = f"pods[{g},{k}"
@@ -247,17 +273,21 @@ class Decision:
                 beyond = (queue.get("borrow") or {}).get(resource) if queue.get("cohort") else 0
                 if beyond is not None:
                     self.model.row(f"queue[{q},{resource}]", self._use(queue["id"], resource), "<=", most + beyond)
+            for f, entry in enumerate(queue.get("flavours") or []):
+                for resource, most in entry["quota"].items():
+                    use = self._use(queue["id"], resource, self.of_flavour(entry["flavour"]))
+                    self.model.row(f"flavour[{q},{f},{resource}]", use, "<=", most)
         for c, members in enumerate(cohorts.values()):
             for resource in set.intersection(*(set(queue.get("quota") or {}) for queue in members)):
                 terms = [term for queue in members for term in self._use(queue["id"], resource)]
                 self.model.row(f"cohort[{c},{resource}]", terms, "<=", sum(q["quota"][resource] for q in members))
 
-    def _use(self, queue: str, resource: str) -> Terms:
+    def _use(self, queue: str, resource: str, nodes: Sequence[int] | None = None) -> Terms:
         found: Terms = []
         for g, gang in enumerate(self.gangs):
             for k, group in enumerate(gang["pods"] if gang.get("queue") == queue else ()):
-                amount = (group.get("gpu") or 0) if resource == "gpu" else (group.get("request") or {}).get(resource, 0)
-                found += [(name, amount) for name, _ in self._of(g, k)]
+                amount = _amount(group, resource)
+                found += [(name, amount) for name, _ in self._of(g, k, nodes)]
         return found
 
     # -- objectives ----------------------------------------------------------------------------------------------
@@ -374,6 +404,11 @@ class Decision:
         return found
 
 
+def _amount(group: Thing, resource: str) -> int:
+    """What a pod asks for of a resource by the name that queues give it."""
+    return int((group.get("gpu") if resource == "gpu" else (group.get("request") or {}).get(resource)) or 0)
+
+
 def entry(
     kind: str, priority: int | None, values: Iterable[Fraction], most: Any, terms: Terms, constant: Any, more: bool
 ) -> tuple[Any, ...]:
@@ -404,6 +439,8 @@ def prices(instance: Thing, options: Thing, model: Any, device: int = DEVICE) ->
     prices >= 0 the gangs of a decision weigh at most
 
         sum price x what there is + sum over gangs max(0, weight - least price of its fewest pods, in one domain).
+
+    Queues and their flavours are left out: without them a decision may do more, and the bound holds all the more.
     """
     model.sense = -1
     told = Decision(instance, _Written(), device)
@@ -469,7 +506,11 @@ def point(instance: Thing, solution: Any, options: Thing, device: int = DEVICE) 
         found[f"placed[{g}]"] = int(bool(pods))
         for pod in pods:
             k = pod["group"]
-            put(f"pods[{g},{k}", gang["pods"][k], told.place[pod["node"]], pod.get("devices") or [])
+            n = told.place[pod["node"]]
+            put(f"pods[{g},{k}", gang["pods"][k], n, pod.get("devices") or [])
+            listed = told.listed(gang, gang["pods"][k]) or []
+            if told.nodes[n].get("flavour") in listed:
+                found[f"flavour[{g},{k},{listed.index(told.nodes[n]['flavour'])}]"] = 1
         for k, group in enumerate(gang["pods"]):
             found[f"filled[{g},{k}]"] = int(sum(pod["group"] == k for pod in pods) == group["count"])
         _levels(told, g, {told.place[pod["node"]] for pod in pods}, found)
