@@ -124,9 +124,8 @@ class Cluster:
         """
         self._queue = self.queues.get(gang.queue or "")
         listed = self._queue.flavours if self._queue is not None else None
-        for flavour in [entry.flavour for entry in listed or ()] or [None]:
-            self.flavour = flavour
-            yield flavour
+        for self.flavour in tuple(entry.flavour for entry in listed or ()) or (None,):
+            yield self.flavour
 
     def admits(self, gang: Gang, number: int) -> bool:
         """Whether the gang's queue has quota for its first pods, on the present flavour."""

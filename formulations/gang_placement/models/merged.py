@@ -261,7 +261,7 @@ class Merged:
                 amount = group.amount(limit.resource)
                 if self.instance.gangs[g].queue in limit.queues and amount:
                     terms.append((variable, count * amount))
-            key = (limit.queues[0],) if limit.cohort is None else ("cohort", limit.cohort)
+            key: tuple[str, ...] = (limit.queues[0],) if limit.cohort is None else ("cohort", limit.cohort)
             key += ("flavours",) * (limit.flavour is not None)
             if terms:
                 self.layout.row("queue", (*key, limit.resource), terms, "<=", limit.most)
