@@ -243,29 +243,33 @@ class _Check:
 
     def _flavours(self, queue: Queue) -> None:
         """Pods that ask for what flavours limit: on listed flavours, a group on one, each flavour within its quota."""
-        used: dict[str, Counter[str]] = {entry.flavour: Counter() for entry in queue.flavours or ()}
-        limited = {resource for entry in queue.flavours or () for resource in entry.quota}
-        for gang in self.instance.gangs:
-            by_group: dict[int, set[str | None]] = defaultdict(set)
-            for pod in self.pods.get(gang.id, ()) if gang.queue == queue.id and limited else ():
-                group, flavour = gang.pods[pod.group], self.nodes[pod.node].flavour
-                asked = {**group.request, "gpu": group.gpu}
-                if not any(asked.get(resource) for resource in limited):
-                    continue
-                by_group[pod.group].add(flavour)
-                if flavour in used:
-                    used[flavour].update(asked)
-                else:
-                    text = f"gang {gang.id}, group {pod.group}: node {pod.node} is of flavour {flavour}"
-                    self._fault("flavour", f"{text}, which queue {queue.id} does not list")
-            for number, there in by_group.items():
-                if len(there) > 1:
-                    text = f"gang {gang.id}, group {number}: pods on nodes of {len(there)} flavours, at most 1"
-                    self._fault("flavour", text, len(there) - 1)
+        used: dict[str | None, Counter[str]] = {entry.flavour: Counter() for entry in queue.flavours or ()}
+        there: dict[tuple[str, int], set[str | None]] = defaultdict(set)
+        for gang, number, flavour, asked in self._limited(queue):
+            there[gang, number].add(flavour)
+            if flavour in used:
+                used[flavour].update(asked)
+            else:
+                text = f"gang {gang}, group {number}: a pod is on a node of flavour {flavour}"
+                self._fault("flavour", f"{text}, which queue {queue.id} does not list")
+        for (gang, number), chosen in there.items():
+            if len(chosen) > 1:
+                text = f"gang {gang}, group {number}: pods on nodes of {len(chosen)} flavours, at most 1"
+                self._fault("flavour", text, len(chosen) - 1)
         for entry in queue.flavours or ():
             for resource, amount in entry.quota.items():
                 who = f"queue {queue.id} on flavour {entry.flavour}"
                 self._limit(who, resource, used[entry.flavour][resource], amount)
+
+    def _limited(self, queue: Queue) -> Iterator[tuple[str, int, str | None, Mapping[str, int]]]:
+        """(gang, group, flavour of the node, what it asks for) of each placed pod that the queue's flavours limit."""
+        limited = {resource for entry in queue.flavours or () for resource in entry.quota}
+        for name in (name for name in self.pods if self.gangs[name].queue == queue.id):
+            for pod in self.pods[name]:
+                group = self.gangs[name].pods[pod.group]
+                asked = {**group.request, "gpu": group.gpu}
+                if any(asked.get(resource) for resource in limited):
+                    yield name, pod.group, self.nodes[pod.node].flavour, asked
 
     def _limit(self, who: str, resource: str, used: int, most: int) -> None:
         if used > most:
