@@ -256,6 +256,9 @@ class _Check:
             if len(chosen) > 1:
                 text = f"gang {gang}, group {number}: pods on nodes of {len(chosen)} flavours, at most 1"
                 self._fault("flavour", text, len(chosen) - 1)
+        self._flavour_quotas(queue, used)
+
+    def _flavour_quotas(self, queue: Queue, used: Mapping[str | None, Counter[str]]) -> None:
         for entry in queue.flavours or ():
             for resource, amount in entry.quota.items():
                 who = f"queue {queue.id} on flavour {entry.flavour}"
