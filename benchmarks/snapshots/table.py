@@ -62,9 +62,10 @@ KUBERNETES: tuple[Row, ...] = (
     Row("kind", "PodGang", KEPT, "of Grove: groups with their minReplicas; packing below the gang is unread"),
     Row("kind", "Topology", KEPT, "of Kueue, KAI and Grove: the order of levels; beside the first, counted"),
     Row("kind", "Workload", KEPT, "of Kueue: pod sets that wait and have no pods; of scheduling.k8s.io: minCount"),
-    Row("kind", "ClusterQueue LocalQueue", KEPT, "quota of what waits as a Workload, where one flavour has it and the"
-        " queue is in no cohort; else relaxed: its quota"),
-    Row("kind", "ResourceFlavor", RELAXED, "nodes of a flavour"),
+    Row("kind", "ClusterQueue LocalQueue", KEPT, "quota of what waits as a Workload, where one flavour has it, or for a"
+        " Workload of one pod set several whose labels tell nodes apart, and the queue is in no cohort; else relaxed:"
+        " its quota"),
+    Row("kind", "ResourceFlavor", RELAXED, "nodes of a flavour; kept where a queue has several for a resource"),
     Row("kind", "Job JobSet", KEPT, "suspended ones wait: as their Workload tells, else they are named and not judged"),
     Row("kind", "ResourceClaim ResourceClaimTemplate ResourceSlice DeviceClass", UNREAD, "it asks for a DRA claim"),
     Row("kind", "Queue", RELAXED, "of Volcano and KAI: the limit of its queue, where it or one above it has one"),

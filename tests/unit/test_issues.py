@@ -73,6 +73,31 @@ def _queues(nominal: int, used: int, **more: Any) -> list[Data]:
     return [cluster | {"spec": spec, "status": status}, local | {"spec": {"clusterQueue": "cq"}}]
 
 
+def _two_kinds() -> list[Data]:
+    return [_node("a", 8, {"kind": "spot"}), _node("b", 8, {"kind": "reserved"})]
+
+
+def _flavoured(amounts: dict[str, tuple[int, int]], labels: Data | None = None) -> list[Data]:
+    """A queue with (quota, what is used of it) by flavour, whose nodes bear its name, or all the same labels."""
+    cluster, local = _queues(0, 0)
+    flavors = [
+        {"name": name, "resources": [{"name": GPU, "nominalQuota": quota}]} for name, (quota, _) in amounts.items()
+    ]
+    used = [{"name": name, "resources": [{"name": GPU, "total": total}]} for name, (_, total) in amounts.items()]
+    kinds = [
+        {
+            "kind": "ResourceFlavor",
+            "apiVersion": "kueue.x-k8s.io/v1beta1",
+            "metadata": {"name": name},
+            "spec": {"nodeLabels": labels or {"kind": name}},
+        }
+        for name in amounts
+    ]
+    cluster["spec"] = {"resourceGroups": [{"coveredResources": [GPU], "flavors": flavors}]}
+    cluster["status"] = {"flavorsReservation": used}
+    return [cluster, local, *kinds]
+
+
 def _cards(*sizes: int) -> Data:
     cards = [
         {"id": f"GPU-{k}", "count": 10, "devmem": size, "devcore": 100, "health": True} for k, size in enumerate(sizes)
@@ -214,6 +239,31 @@ CASES: list[Case] = [
     (
         "kueue manual: a queue in a cohort may borrow, how much is not told",
         [_node("a", 8), _workload("w", _set(1, 4), queueName="q"), *_queues(4, 2, cohort="c")],
+        "0 to 4 of 4",
+        {"d/w": "may"},
+        "fits but for its quota, which is not read",
+    ),
+    (
+        "kueue manual: two flavours with 2 left each take no pod set of 4, though each has nodes for it",
+        [*_two_kinds(), _workload("w", _set(4, 1), queueName="q"), *_flavoured({"spot": (4, 2), "reserved": (2, 0)})],
+        "the decision is optimal: none of 4",
+        {"d/w": "barred"},
+        "without its quota",
+    ),
+    (
+        "kueue manual: the second flavour has quota for it",
+        [*_two_kinds(), _workload("w", _set(4, 1), queueName="q"), *_flavoured({"spot": (4, 2), "reserved": (4, 0)})],
+        "4 of 4",
+        {"d/w": "fits"},
+        "fits",
+    ),
+    (
+        "kueue manual: flavours whose labels do not tell nodes apart",
+        [
+            _node("a", 8, {"kind": "spot"}),
+            _workload("w", _set(4, 1), queueName="q"),
+            *_flavoured({"spot": (4, 2), "reserved": (2, 0)}, {"kind": "spot"}),
+        ],
         "0 to 4 of 4",
         {"d/w": "may"},
         "fits but for its quota, which is not read",

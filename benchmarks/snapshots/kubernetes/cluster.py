@@ -91,7 +91,8 @@ class Cluster:
         draft.facts.kinds = frozenset(self.devices.names) if self.devices.several else frozenset()
         self.ask = {id(pod): self.devices.ask(place, pod, one) for (place, pod), one in zip(pods, asked, strict=True)}
         self.rooms = [self.devices.rest(room) for room in rooms]
-        quotas = [left[1] for waiting in self.workloads.found if (left := self.quotas.left(waiting.queue))]
+        queues = [left for waiting in self.workloads.found if (left := self.quotas.left(waiting.queue))]
+        quotas = [amounts for left in queues for amounts in (left.quota, *left.flavours.values())]
         self.counting = Counting(
             [*self.rooms, *(ask.rest for ask in self.ask.values()), *map(self.devices.rest, quotas)], outward
         )
@@ -109,6 +110,8 @@ class Cluster:
                 f"{place}.status.allocatable",
                 self._domain(given_labels, node),
             )
+            if any(self.quotas.flavour[n] in left.flavours for left in queues):
+                draft.nodes[-1]["flavour"] = self.quotas.flavour[n]
             self.lacking.append({level for level in self.levels if not given_labels.get(level)})
         names = [node["metadata"]["name"] for _, node in listing.nodes]
         for level in self.levels:
@@ -404,21 +407,28 @@ class Cluster:
             return
         remaining = self.quotas.left(waiting.queue)
         queue = None
-        if remaining is None:
+        if remaining is None or (remaining.flavours and waiting.sets > 1):  # equal pods of two sets are one group here
             gang.rules.append(QUOTA)
         else:
-            queue = remaining[0]
-            quota = self.counting.room(self.devices.rest(remaining[1]))
-            devices = [amount for name, amount in remaining[1].items() if name in self.devices.names]
-            quota |= {"gpu": int(WHOLE * sum(devices))} if devices else {}
+            queue = remaining.name
             if all(one["id"] != queue for one in self.draft.queues):
-                self.draft.queues.append({"id": queue, "quota": quota})
+                flavours = [
+                    {"flavour": name, "quota": self._quota(amounts)} for name, amounts in remaining.flavours.items()
+                ]
+                made_queue = {"id": queue, "quota": self._quota(remaining.quota)}
+                self.draft.queues.append(made_queue | ({"flavours": flavours} if flavours else {}))
         self.gang[f"{gang.family} {gang.key}"] = gang
         shown = self._shown(f"{gang.family} {gang.key}")
         self.draft.facts.gentle[shortened(shown, self.draft.cut)] = "whom Kueue may end for it is not read"
         made = self._gang(gang, shown, pods, pods, queue)
         if made is not None:
             self.draft.wait(shown, **made)
+
+    def _quota(self, amounts: Mapping[str, Fraction]) -> dict[str, int]:
+        """Amounts of a quota in the instance's units, GPUs of all kinds as one."""
+        devices = [amount for name, amount in amounts.items() if name in self.devices.names]
+        gpu = {"gpu": int(WHOLE * sum(devices))} if devices else {}
+        return self.counting.room(self.devices.rest(amounts)) | gpu
 
     def _bound(self, pod: Pod) -> int:
         return self.draft.index[pod["spec"]["nodeName"]]

@@ -69,6 +69,7 @@ FORMS: dict[str, dict[str, Any]] = {
         "status": _STATUS,
     },
     "ClusterQueue": {**_META, "spec": {"resourceGroups": [{"flavors": [{"resources": [{"name": str}]}]}]}},
+    "ResourceFlavor": {**_META, "spec": {"nodeLabels": dict, "nodeTaints": list, "tolerations": list}},
     "LocalQueue": {**_META, "spec": {"clusterQueue": str}},
     "Job": {**_META, "spec": {"suspend": bool}},
     "JobSet": {**_META, "spec": {"suspend": bool}},

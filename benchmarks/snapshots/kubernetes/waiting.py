@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
+from typing import NamedTuple
 
 from schedgap.benchmarks.snapshots.draft import MOST_WAITING
 from schedgap.benchmarks.snapshots.kubernetes.gangs import JOINED, PREFERRED, REQUIRED, SLICE_SIZE, SLICES, Gang
@@ -32,6 +33,7 @@ class Waiting:
     place: str
     pods: list[Mapping[str, Json]] = field(default_factory=list)
     queue: str | None = None  # the LocalQueue, namespace and name
+    sets: int = 1  # pod sets of the Workload
 
 
 class Workloads:
@@ -80,6 +82,7 @@ class Workloads:
             gang.unread += [row.why] if row.way == UNREAD else []
         fewest = 0
         sets = spec.get("podSets") or []
+        made.sets = len(sets)
         for at, part in enumerate(sets):
             count = part.get("count", 1)
             if not 0 <= count <= MOST_WAITING:
@@ -133,39 +136,83 @@ class Workloads:
         )
 
 
+Amounts = Mapping[str, Fraction]
+
+
+class Left(NamedTuple):
+    """What a ClusterQueue has left by resource, and by flavour where one of its groups has several."""
+
+    name: str
+    quota: Amounts
+    flavours: Mapping[str, Amounts]
+
+
 class Quotas:
-    """What ClusterQueues have left, where that is a plain number for each resource."""
+    """What ClusterQueues have left, where that is a plain number for each resource, or for each flavour of one group.
+
+    A group of several flavours is read where each has labels of its own that no node of another flavour has.
+    Source: Kueue, concepts "ClusterQueue" and "ResourceFlavor": a pod set is assigned one flavour for a group's
+    resources, and its pods go to nodes with the flavour's labels.
+
+    Attributes
+    ----------
+    flavour : by position of a node, the one flavour whose labels it has; None where it has those of none
+    """
 
     def __init__(self, listing: Kubernetes) -> None:
         self.local = {
             key_of(item): str((item.get("spec") or {}).get("clusterQueue")) for _, item in listing.kinds["LocalQueue"]
         }
         self.cluster = {item["metadata"]["name"]: (place, item) for place, item in listing.kinds["ClusterQueue"]}
+        self.labelled: dict[str, Mapping[str, str]] = {}
+        for _, item in listing.kinds["ResourceFlavor"]:
+            spec = item.get("spec") or {}
+            if spec.get("nodeLabels") and not spec.get("nodeTaints") and not spec.get("tolerations"):
+                self.labelled[str(item["metadata"]["name"])] = spec["nodeLabels"]
+        self.flavour: list[str | None] = []
+        self.shared: set[str] = set()
+        for _, node in listing.nodes:
+            labels = (node["metadata"].get("labels") or {}).items()
+            names = [name for name, asked in self.labelled.items() if asked.items() <= labels]
+            self.flavour.append(names[0] if names else None)
+            self.shared.update(names if len(names) > 1 else ())
 
-    def left(self, queue: str | None) -> tuple[str, Mapping[str, Fraction]] | None:
-        """(ClusterQueue, what is left of its quota by resource); None where that is not a plain number."""
+    def left(self, queue: str | None) -> Left | None:
+        """What is left of the ClusterQueue of a LocalQueue; None where that is not read."""
         place, item = self.cluster.get(self.local.get(queue or "", ""), ("", None))
         if item is None:
             return None
         spec, status = item.get("spec") or {}, item.get("status") or {}
         plain = not spec.get("cohort") and not spec.get("cohortName") and not spec.get("fairSharing")
         used = status.get("flavorsReservation") or status.get("flavorsUsage")
-        if not plain or used is None:
+        groups = [group.get("flavors") or [] for group in spec.get("resourceGroups") or []]
+        several = [flavors for flavors in groups if len(flavors) != 1]
+        if not plain or used is None or len(several) > 1:
             return None
-        result: dict[str, Fraction] = {}
-        for group in spec.get("resourceGroups") or []:
-            if len(group.get("flavors") or []) != 1:
-                return None
-            for resource in group["flavors"][0].get("resources") or []:
-                result[str(resource.get("name"))] = quantity(
-                    resource.get("nominalQuota"), f"{place}.spec.resourceGroups"
-                )
-        for flavor in used:
-            for resource in flavor.get("resources") or []:
-                name = str(resource.get("name"))
-                if name in result:
-                    result[name] -= quantity(resource.get("total", 0), f"{place}.status")
-        return str(item["metadata"]["name"]), {name: max(Fraction(0), amount) for name, amount in result.items()}
+        taken = {str(flavor.get("name")): self._amounts(flavor, "total", f"{place}.status") for flavor in used}
+        where = f"{place}.spec.resourceGroups"
+        quota: dict[str, Fraction] = {}
+        flavours: dict[str, Amounts] = {}
+        for flavors in groups:
+            for flavor in flavors:
+                name = str(flavor.get("name"))
+                given = self._amounts(flavor, "nominalQuota", where)
+                there = taken.get(name, {})
+                rest = {key: max(Fraction(0), amount - there.get(key, 0)) for key, amount in given.items()}
+                if flavors in several:
+                    flavours[name] = rest
+                else:
+                    quota |= rest
+        named = {tuple(sorted(amounts)) for amounts in flavours.values()}
+        if several and (len(named) != 1 or not flavours.keys() <= self.labelled.keys() - self.shared):
+            return None
+        return Left(str(item["metadata"]["name"]), quota, flavours)
+
+    @staticmethod
+    def _amounts(flavor: Mapping[str, Json], key: str, place: str) -> dict[str, Fraction]:
+        """An amount of each resource of a flavour."""
+        listed = flavor.get("resources") or []
+        return {str(resource.get("name")): quantity(resource.get(key, 0), place) for resource in listed}
 
 
 def pods_of_group(item: Mapping[str, Json], place: str) -> tuple[int, dict[str, Fraction]]:
