@@ -98,6 +98,13 @@ def _flavoured(amounts: dict[str, tuple[int, int]], labels: Data | None = None) 
     return [cluster, local, *kinds]
 
 
+def _bare_flavours() -> list[Data]:
+    cluster, *others = _flavoured({"spot": (4, 2), "reserved": (2, 0)})
+    for flavor in cluster["spec"]["resourceGroups"][0]["flavors"]:
+        flavor["resources"] = []
+    return [cluster, *others]
+
+
 def _cards(*sizes: int) -> Data:
     cards = [
         {"id": f"GPU-{k}", "count": 10, "devmem": size, "devcore": 100, "health": True} for k, size in enumerate(sizes)
@@ -256,6 +263,13 @@ CASES: list[Case] = [
         "4 of 4",
         {"d/w": "fits"},
         "fits",
+    ),
+    (
+        "kueue manual: flavours that tell no resource",
+        [*_two_kinds(), _workload("w", _set(4, 1), queueName="q"), *_bare_flavours()],
+        "0 to 4 of 4",
+        {"d/w": "may"},
+        "fits but for its quota, which is not read",
     ),
     (
         "kueue manual: flavours whose labels do not tell nodes apart",

@@ -204,7 +204,7 @@ class Quotas:
                 else:
                     quota |= rest
         named = {tuple(sorted(amounts)) for amounts in flavours.values()}
-        if several and (len(named) != 1 or not flavours.keys() <= self.labelled.keys() - self.shared):
+        if several and (len(named) != 1 or () in named or not flavours.keys() <= self.labelled.keys() - self.shared):
             return None
         return Left(str(item["metadata"]["name"]), quota, flavours)
 
