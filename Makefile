@@ -4,7 +4,8 @@
 PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
-FOLDERS := formulations solvers heuristics catalogue benchmarks interface tests
+PACKAGES := formulations solvers heuristics catalogue benchmarks tools
+FOLDERS := $(PACKAGES) interface studies tests
 SCRIPTS := mkdocs_hooks.py .github/library_submission.py
 
 .PHONY: install bench test unit lowest gate lint types sources docs clean
@@ -47,11 +48,11 @@ sources:
 	rm -rf build/types
 	mkdir -p build/types
 	cp -r interface build/types/schedgap
-	cp -r $(filter-out interface tests,$(FOLDERS)) build/types/schedgap/
+	cp -r $(PACKAGES) build/types/schedgap/
 
 types: install sources
 	MYPYPATH=build/types $(BIN)/mypy -p schedgap
-	MYPYPATH=build/types $(BIN)/mypy $(SCRIPTS)
+	MYPYPATH=build/types $(BIN)/mypy studies $(SCRIPTS)
 
 # The documentation site, its notebooks executed and its links checked: build/site/index.html
 docs: install sources

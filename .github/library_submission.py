@@ -21,10 +21,10 @@ import zlib
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from schedgap.benchmarks.library.collection import KEY, BestKnown, Entry, read
+from schedgap.tools.library.collection import KEY, BestKnown, Entry, read
 from schedgap.formulations.common.errors import InputError
 
-COLLECTION = PurePosixPath("benchmarks/library/collection")
+COLLECTION = PurePosixPath("tools/library/collection")
 LEVELS, SYSTEMS = (0, 2, 4), (3, 10, 19, 255)
 """What the head of a gzip file may say of its level, and of the system that wrote it: Unix, Windows, macOS, none."""
 MOST_SAID = 4000

@@ -17,16 +17,8 @@ import importlib
 
 TYPE_CHECKING = False  # typing is slow to import, and Ctrl-C has no line yet
 if TYPE_CHECKING:
-    from schedgap.benchmarks.audit.run import audit
-    from schedgap.benchmarks.evaluation.checks import check_scheduler, parametrize_with_checks
-    from schedgap.benchmarks.evaluation.frozen import evaluate_frozen
-    from schedgap.benchmarks.evaluation.package import new_package
-    from schedgap.benchmarks.evaluation.run import evaluate
-    from schedgap.benchmarks.hunt.family.run import hunt_family
     from schedgap.benchmarks.hunt.run import hunt
-    from schedgap.benchmarks.laboratory.running import reproduce
     from schedgap.benchmarks.ledger.verify import verify
-    from schedgap.benchmarks.snapshots.judge import judge
     from schedgap.benchmarks.suites.runner import bench
     from schedgap.certifying import certify
     from schedgap.checking import check
@@ -41,7 +33,6 @@ if TYPE_CHECKING:
         import_trace,
         instance,
         load,
-        make_env,
         methods,
         model,
         parse,
@@ -49,26 +40,33 @@ if TYPE_CHECKING:
         schema,
         to_networkx,
     )
-    from schedgap.library import library_faults, library_records, library_site, library_solve, library_submit
     from schedgap.lists import listing
     from schedgap.solvers.model import Model
     from schedgap.solvers.result import Result, Status, Termination
     from schedgap.solving import compare, solve
     from schedgap.suites import report, run
+    from schedgap.tools.audit.run import audit
+    from schedgap.tools.evaluation.checks import check_scheduler, parametrize_with_checks
+    from schedgap.tools.evaluation.frozen import evaluate_frozen
+    from schedgap.tools.evaluation.package import new_package
+    from schedgap.tools.evaluation.run import evaluate
+    from schedgap.tools.families.run import hunt_family
+    from schedgap.tools.judge.judge import judge
+    from schedgap.tools.laboratory.running import reproduce
+    from schedgap.tools.library.records import (
+        library_faults,
+        library_records,
+        library_site,
+        library_solve,
+        library_submit,
+    )
+    from schedgap.tools.online.making import make_env
 
 _HOME = {
     name: module
     for module, names in {
-        "schedgap.benchmarks.audit.run": "audit",
-        "schedgap.benchmarks.evaluation.checks": "check_scheduler parametrize_with_checks",
-        "schedgap.benchmarks.evaluation.frozen": "evaluate_frozen",
-        "schedgap.benchmarks.evaluation.package": "new_package",
-        "schedgap.benchmarks.evaluation.run": "evaluate",
-        "schedgap.benchmarks.hunt.family.run": "hunt_family",
         "schedgap.benchmarks.hunt.run": "hunt",
-        "schedgap.benchmarks.laboratory.running": "reproduce",
         "schedgap.benchmarks.ledger.verify": "verify",
-        "schedgap.benchmarks.snapshots.judge": "judge",
         "schedgap.benchmarks.suites.runner": "bench",
         "schedgap.certifying": "certify",
         "schedgap.checking": "check",
@@ -76,9 +74,8 @@ _HOME = {
         "schedgap.formulations.common.check": "CheckReport Violation",
         "schedgap.formulations.common.errors": "Disagreement EngineMissing InputError ModelRefused SchedgapError",
         "schedgap.formulations.common.instance": "Instance",
-        "schedgap.instances": "export from_networkx generate import_trace instance load make_env methods model parse"
+        "schedgap.instances": "export from_networkx generate import_trace instance load methods model parse"
         " problems schema to_networkx",
-        "schedgap.library": "library_faults library_records library_site library_solve library_submit",
         "schedgap.lists": "listing",
         "schedgap.solvers.model": "Model",
         "schedgap.solvers.result": "Result Status Termination",
@@ -87,7 +84,7 @@ _HOME = {
     }.items()
     for name in names.split()
 }
-"""The module of each public name. A judged scheduler may not load the library, nor what uses it."""
+"""The module of each public name of the kit; those of tools are entry points of ``schedgap.functions``."""
 
 __all__ = [
     "CheckReport", "Disagreement", "EngineMissing", "InputError", "Instance", "Model", "ModelRefused", "Result",
@@ -106,15 +103,21 @@ def __getattr__(name: str) -> object:
         from importlib.metadata import version
 
         return version("schedgap")
-    if name in _HOME:
+    of_tool = name in __all__ and name not in _HOME
+    if name in _HOME or of_tool:
         from schedgap.interrupt import at_work
 
         with at_work():
-            found = getattr(importlib.import_module(_HOME[name]), name)
-        if _HOME[name].startswith("schedgap.benchmarks."):  # what works there knows nothing of Ctrl-C
-            found = at_work()(found)
-            found.__module__ = __name__  # where pickle finds it
-        return globals().setdefault(name, found)  # of two threads that ask first, both get the same
+            if of_tool:
+                from schedgap.reading import of_tools
+
+                value = of_tools(name)
+            else:
+                value = getattr(importlib.import_module(_HOME[name]), name)
+        if of_tool or _HOME[name].startswith("schedgap.benchmarks."):  # what works there knows nothing of Ctrl-C
+            value = at_work()(value)
+            value.__module__ = __name__  # where pickle finds it
+        return globals().setdefault(name, value)  # of two threads that ask first, both get the same
     raise AttributeError(f"module 'schedgap' has no attribute {name!r}")
 
 

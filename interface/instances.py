@@ -17,8 +17,6 @@ from schedgap.reading import InstanceLike, Text, as_instance, read_instance
 if TYPE_CHECKING:
     import networkx
 
-    from schedgap.benchmarks.online.environment import SchedulingEnv
-    from schedgap.benchmarks.online.replay import Estimates
     from schedgap.solvers.model import Model
 
 
@@ -97,24 +95,13 @@ def generate(problem: str, preset: str | None = None, seed: int = 0, **settings:
 def make(problem: str, preset: str | None, seed: int, settings: Mapping[str, object]) -> Instance:
     """As :func:`generate`, with the settings as one mapping; they may be text."""
     if problem.endswith(".json"):
-        return _of_family(problem, preset, settings)
+        from schedgap.reading import of_tools
+
+        member: Callable[[str, str | None, Mapping[str, object]], Instance] = of_tools("member")
+        return member(problem, preset, settings)
     from schedgap.benchmarks.instances import make_instance
 
     return make_instance(find_problem(problem), preset, seed, settings)
-
-
-def _of_family(path: str, preset: str | None, settings: Mapping[str, object]) -> Instance:
-    from schedgap.benchmarks.hunt.family.family import read_family
-
-    family = read_family(path)
-    size = str(settings.get("n", ""))
-    whole = size.isascii() and size.isdecimal() and len(size) <= 5
-    if preset is not None or set(settings) != {"n"} or not whole or not 1 <= int(size) <= 10**4:
-        raise InputError(f"{path}: a family takes --set n=SIZE, a whole number from 1 to 10000, and nothing else")
-    try:
-        return family.instance(int(size))
-    except InputError as error:
-        raise InputError(f"{path}: {error}") from None
 
 
 def import_trace(
@@ -378,57 +365,3 @@ def instance(problem: str, **fields: object) -> Builder:
             f"instance of {problem}: no field {unknown!r}, one of: {', '.join(known)}{near(unknown, known)}"
         )
     return builder
-
-
-def make_env(
-    problem: str,
-    preset: str | None = None,
-    *,
-    estimates: Estimates = "exact",
-    queue: int = 16,
-    instances: Sequence[Instance] = (),
-    **settings: object,
-) -> SchedulingEnv:
-    """The online loop as a Gymnasium environment (extra ``schedgap[rl]``).
-
-    Parameters
-    ----------
-    problem : one whose jobs start wherever enough GPUs are free: gpu-sharing
-    preset, settings : as for :func:`generate`; instances are drawn by the environment's seed
-    estimates : what is told of lengths: ``exact``, ``user`` or ``none``
-    queue : waiting jobs that are seen, in order of arrival
-    instances : drawn from these instead, where there are any
-
-    Returns
-    -------
-    An environment. Its actions are ``0 .. queue - 1``, to start the k-th waiting job, and ``queue``, to go on to the
-    next event; ``action_masks()`` and ``info["action_mask"]`` say which are possible, and one that is not is taken for
-    the last that is. Observations: ``jobs`` (queue, 3), by waiting job its share of the GPUs, its estimated slots and
-    the slots it has waited, -1 where unknown; ``cluster`` (3,), the share of free GPUs and how many jobs wait and run;
-    ``action_mask``. The rewards of an episode sum to minus the mean completion time in slots; the last ``info`` has
-    ``objective`` and ``feasible``, of the checker.
-
-    Raises
-    ------
-    InputError
-        Gymnasium is not installed, the problem has no such loop, or an option is out of range.
-    """
-    from schedgap.benchmarks.online.replay import world_of
-
-    try:
-        from schedgap.benchmarks.online.environment import SchedulingEnv
-    except ModuleNotFoundError as error:
-        if error.name != "gymnasium":
-            raise
-        raise InputError('make_env needs gymnasium: pip install "schedgap[rl]"') from None
-    if not 1 <= queue <= 10_000:
-        raise InputError(f"queue: must be from 1 to 10000, got {queue}")
-    row = find_problem(problem)
-
-    def draw(seed: int) -> Instance:
-        return instances[seed % len(instances)] if instances else make(problem, preset, seed, settings)
-
-    example = world_of(row, draw(0))
-    if example is not None and not example.by_number:
-        raise InputError(f"make_env: there is no environment for {problem}, whose jobs do not start on any free GPUs")
-    return SchedulingEnv(row, draw, estimates, queue)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from schedgap.benchmarks.instances import workload_of
@@ -141,20 +141,25 @@ def names(part: str, problem: str | None = None) -> list[str]:
 
 
 def papers() -> Mapping[str, str]:
-    """The papers by number, each with the name that :func:`reproduce` takes too."""
-    from schedgap.benchmarks.laboratory.papers import NAMES
+    """The papers by number, each with the name that :func:`reproduce` takes too; none without the laboratory."""
+    from schedgap.reading import of_tools
 
-    return NAMES
+    try:
+        listed: Callable[[], Mapping[str, str]] = of_tools("papers")
+    except InputError:
+        return {}
+    return listed()
 
 
 def experiments() -> Mapping[str, Sequence[tuple[str, str]]]:
-    """Every paper, "000 (sjf-bco)", with the id and title of each of its items."""
-    from schedgap.benchmarks.laboratory.papers import NAMES, find_paper
+    """Every paper, "000 (sjf-bco)", with the id and title of each of its items; none without the laboratory."""
+    from schedgap.reading import of_tools
 
-    return {
-        f"{number} ({name})": [(item.id, item.title) for item in find_paper(number).items]
-        for number, name in NAMES.items()
-    }
+    try:
+        listed: Callable[[], Mapping[str, Sequence[tuple[str, str]]]] = of_tools("experiments")
+    except InputError:
+        return {}
+    return listed()
 
 
 def preset_settings(problem: str, preset: str | None = None) -> list[str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from schedgap.catalogue.method import Method
 from schedgap.catalogue.problem import Problem
@@ -137,3 +137,18 @@ def feasible_start(
     if report.objective is None:
         raise InputError(f"{source}: not a feasible start: it has no objective")
     return report.value
+
+
+def of_tools(name: str) -> Any:
+    """The function that an installed tool offers under this name (entry points of ``schedgap.functions``).
+
+    Raises
+    ------
+    InputError
+        No installed tool has it.
+    """
+    from importlib.metadata import entry_points
+
+    for entry in entry_points(group="schedgap.functions", name=name):
+        return entry.load()
+    raise InputError(f"{name}: the tool that has it is not installed")

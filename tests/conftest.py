@@ -1,4 +1,4 @@
-"""Puts tests/ on the path, so that tests share the plain references in tests/support."""
+"""Puts tests/ on the path, for the plain references of tests/support, and behind it the checkout with its studies."""
 
 import signal
 import sys
@@ -9,6 +9,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 sys.path.insert(0, str(Path(__file__).parent))
+sys.path.append(str(Path(__file__).parents[1]))  # studies/ stands in a checkout alone
 
 # A shell may start tests in the background with SIGINT ignored; those about Ctrl-C need it.
 signal.signal(signal.SIGINT, signal.default_int_handler)

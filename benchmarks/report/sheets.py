@@ -11,7 +11,6 @@ import pandas as pd
 
 from schedgap.benchmarks.anytime import PRIMAL_INTEGRAL
 from schedgap.benchmarks.judging.judge import COUNTEREXAMPLES
-from schedgap.benchmarks.library import worst_instances
 from schedgap.benchmarks.report.aggregate import (
     WITHIN,
     Block,
@@ -27,6 +26,7 @@ from schedgap.benchmarks.report.analysis import Analysis, claimed_only, faults_i
 from schedgap.benchmarks.report.sheet import Column, Marked, Sheet
 from schedgap.benchmarks.report.statements import statement_sheet
 from schedgap.benchmarks.text import nearest, percent, seconds, significant, span
+from schedgap.benchmarks.worst import worst_instances
 from schedgap.catalogue.problem import Problem
 from schedgap.formulations.common.numbers import MINIMISE
 

@@ -25,7 +25,7 @@ SUITES: Mapping[str, str] = {
 """Every suite with one line for ``schedgap list``."""
 _ELSEWHERE: Mapping[str, str] = {
     "cross": "in a source checkout PYTHONPATH=tests python -m oracles.cross runs it",
-    "scale": "in a source checkout python -m schedgap.benchmarks.studies.speed measures it",
+    "scale": "in a source checkout python -m studies.speed measures it",
     "paper": "schedgap reproduce PAPER runs the papers' experiments",
 }
 """What earlier versions had as suites, and what does it now."""

@@ -82,10 +82,10 @@ def _methods(arguments: argparse.Namespace) -> Iterable[str]:
 
 
 def _records(arguments: argparse.Namespace) -> Iterable[str]:
-    from schedgap import library, problems
+    from schedgap import library_records, problems
 
     problem = _problem(arguments)
-    return (record.id for record in library.library_records(problem if problem in problems() else None))
+    return (record.id for record in library_records(problem if problem in problems() else None))
 
 
 def _targets(arguments: argparse.Namespace) -> Iterable[str]:

@@ -14,6 +14,7 @@ from typing import TextIO, cast
 
 from schedgap import interrupt
 from schedgap.cli.arguments import Parser, refuse_spaces, split_settings
+from schedgap.cli.command import Command, tool_commands
 from schedgap.formulations.common.errors import SchedgapError
 from schedgap.interrupt import INTERRUPTED, Door, at_once, at_work, deaf, engines_left, leave, terminate_like_ctrl_c
 
@@ -31,20 +32,6 @@ COMMANDS = {
     "certify": ("check", "prove an optimum or a bound in exact rational arithmetic", "s30.json --out s30.cert"),
     "verify": ("verify", "try what the papers prove on many instances", "000-theorem-5 --instances 20"),
     "hunt": ("verify", "search for the instance on which a heuristic or a claim does worst", "rar-ddls/sjf-bco"),
-    "evaluate": (
-        "verify",
-        "a report card of your own scheduler, in a process of its own",
-        "mine.py:f --problem hadar",
-    ),
-    "audit": (
-        "make",
-        "a cluster's log: what really ran, beside schedulers, best known and bound",
-        "sacct.txt nodes.txt",
-    ),
-    "judge": ("make", "one decision of a live cluster: what it lost, why, how far from the best", "snapshot.json"),
-    "new": ("verify", "a package of your own, heuristic or problem, that passes its own tests", "problem knap"),
-    "reproduce": ("bench", "measure a paper's tables and figures again, with verdicts", "003 --item table-iv"),
-    "library": ("library", "frozen instances with the best known: list, solve, submit", "solve --method ff"),
     "generate": ("make", "a random instance", "rar-ddls --preset small --seed 30 --set servers=3 gpus=3"),
     "import": ("make", "an instance made of a real trace", "csv jobs.csv --problem gpu-sharing --set gpus=num_gpu"),
     "plot": ("show", "draw a solution", "s30.json solution.json --out gantt.svg"),
@@ -53,7 +40,8 @@ COMMANDS = {
     "schema": ("show", "JSON Schema of an instance or a solution", "rar-ddls"),
     "list": ("show", "all problems on one screen, or one of them whole", "rar-ddls"),
 }
-"""Command: its module in schedgap.cli, with ``add_<command>`` and ``run_<command>``, one line of help, an example."""
+"""Command of the kit: its module in schedgap.cli, with ``add_<command>`` and ``run_<command>``, one line of help, an
+example. Commands of tools come by entry point."""
 
 EXITS = """exit status: 0 solution found, check passed; 1 check failed; 2 bad input or usage; 3 proven infeasible or
 unbounded; 4 nothing found; 5 internal disagreement; 130 interrupted, after printing the best so far"""
@@ -171,12 +159,19 @@ def _dispatch(arguments: list[str]) -> int:
             parsed = parser.parse_args(split_settings(arguments))
         except SystemExit as ending:  # --help and --version
             return int(ending.code or 0)
-        module = importlib.import_module(f"schedgap.cli.{COMMANDS[parsed.command][0]}")
-        run: Callable[[argparse.Namespace], int] = getattr(module, f"run_{parsed.command}")
+        run = _run_of(parsed.command)
         if parsed.command in PREPARING:
             return run(parsed)
         with at_work():
             return run(parsed)
+
+
+def _run_of(command: str) -> Callable[[argparse.Namespace], int]:
+    """What runs a command of the kit or of a tool."""
+    if command in COMMANDS:
+        module = importlib.import_module(f"schedgap.cli.{COMMANDS[command][0]}")
+        return cast("Callable[[argparse.Namespace], int]", getattr(module, f"run_{command}"))
+    return cast("Command", tool_commands()[command].load()).run
 
 
 def _parser(wanted: str | None) -> argparse.ArgumentParser:
@@ -188,11 +183,17 @@ def _parser(wanted: str | None) -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action=_Version, nargs=0, help="print the version")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
-    for name, (module, line, example) in COMMANDS.items():
+    tools = {} if wanted in COMMANDS else {name: entry.load() for name, entry in tool_commands().items()}
+    lines = {name: (line, example) for name, (_, line, example) in COMMANDS.items()}
+    lines |= {name: (tool.line, tool.example) for name, tool in tools.items()}
+    for name, (line, example) in lines.items():
         shown = f"for example: schedgap {name} {example}"
         sub = commands.add_parser(name, help=line, description=line[0].upper() + line[1:] + ".", epilog=shown)
         if name == wanted:
-            getattr(importlib.import_module(f"schedgap.cli.{module}"), f"add_{name}")(sub)
+            if name in tools:
+                tools[name].add(sub)
+            else:
+                getattr(importlib.import_module(f"schedgap.cli.{COMMANDS[name][0]}"), f"add_{name}")(sub)
             inner = [one for a in sub._actions if isinstance(a.choices, dict) for one in a.choices.values()]
             for one in inner or [sub]:  # library list, ...
                 one.add_argument("--traceback", action="store_true", help="with an error: the traceback, too")

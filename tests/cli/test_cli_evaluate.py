@@ -23,9 +23,6 @@ from support.work import wait_until
 
 import schedgap
 from schedgap import InputError
-from schedgap.benchmarks.evaluation import run as runs
-from schedgap.benchmarks.evaluation.card import Card, Trial
-from schedgap.benchmarks.evaluation.contained import Bounds, Contained, Failed
 from schedgap.benchmarks.hunt import run as hunts
 from schedgap.benchmarks.hunt import target as targets
 from schedgap.benchmarks.hunt.result import Hunted
@@ -38,6 +35,9 @@ from schedgap.catalogue.registry import all_problems
 from schedgap.catalogue.run import run_method
 from schedgap.catalogue.workload import Preset, Workload
 from schedgap.solvers.result import SolveOptions
+from schedgap.tools.evaluation import run as runs
+from schedgap.tools.evaluation.card import Card, Trial
+from schedgap.tools.evaluation.contained import Bounds, Contained, Failed
 
 FILE = Path(foreign.__file__)
 PAGE = Path(__file__).parents[2] / "docs" / "evaluating.md"
@@ -133,7 +133,7 @@ def test_nothing_is_left_of_it_when_its_parent_is_killed(tmp_path: Path) -> None
     code = """
         import os, signal, threading
         from support import foreign
-        from schedgap.benchmarks.evaluation.contained import Bounds, Contained
+        from schedgap.tools.evaluation.contained import Bounds, Contained
         from schedgap.benchmarks.instances import make_instance
         from schedgap.catalogue.rar_ddls import PROBLEM
         contained = Contained(f"{foreign.__file__}:endless", PROBLEM, Bounds(seconds=600.0, warm=False))
@@ -272,7 +272,7 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
     kept = tuple(m for m in PROBLEM.methods if m.id in ("cp", "ls", "lpt-colocate"))
     monkeypatch.setattr(PROBLEM, "methods", kept)
     monkeypatch.setattr(runs, "EVALUATIONS", 20)
-    monkeypatch.setattr("schedgap.benchmarks.evaluation.contained.Bounds", partial(Bounds, warm=False))
+    monkeypatch.setattr("schedgap.tools.evaluation.contained.Bounds", partial(Bounds, warm=False))
 
 
 def test_the_card_of_a_scheduler(command: Command, folder: Path, small: None) -> None:

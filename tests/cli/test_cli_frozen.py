@@ -12,14 +12,14 @@ import pytest
 from support import foreign, peekers
 from support.command import Command
 
-from schedgap.benchmarks.evaluation import contained, frozen
-from schedgap.benchmarks.evaluation.card import SCHEMA
-from schedgap.benchmarks.evaluation.contained import Bounds
-from schedgap.benchmarks.evaluation.drawn import drawn_instances
-from schedgap.benchmarks.evaluation.frozen import FIRST, FrozenJudge, stored
 from schedgap.benchmarks.instances import workload_of
 from schedgap.catalogue.registry import find_problem
 from schedgap.formulations.common.errors import Disagreement, InputError
+from schedgap.tools.evaluation import contained, frozen
+from schedgap.tools.evaluation.card import SCHEMA
+from schedgap.tools.evaluation.contained import Bounds
+from schedgap.tools.evaluation.drawn import drawn_instances
+from schedgap.tools.evaluation.frozen import FIRST, FrozenJudge, stored
 
 PROBLEM = find_problem("rar-ddls")
 FILE = Path(foreign.__file__)

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from schedgap.benchmarks.studies.robustness.kills import (
+from schedgap.benchmarks.sweep.store import StoreError
+from studies.robustness.kills import (
     COMMANDS,
     aftermath,
     difference,
@@ -17,8 +18,7 @@ from schedgap.benchmarks.studies.robustness.kills import (
     rows_of,
     tables_of,
 )
-from schedgap.benchmarks.studies.robustness.processes import READY, Command, begin
-from schedgap.benchmarks.sweep.store import StoreError
+from studies.robustness.processes import READY, Command, begin
 
 HUNT = ("hunt", "rar-ddls/ls", "--set", "evaluations=16", "--set", "work=0.1", "--workers", "1", "--out", "FOLDER/run")
 SHORT = {"certify": COMMANDS["certify"], "hunt": Command(HUNT, COMMANDS["hunt"].tables, ("--resume",))}

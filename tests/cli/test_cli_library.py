@@ -14,11 +14,11 @@ from typing import Any
 import pytest
 from support.command import Command
 
-from schedgap.benchmarks.library import collection
-from schedgap.benchmarks.library.collection import Entry, find, read
 from schedgap.formulations.common.instance import read_json
 from schedgap.solvers.certificates import checker
 from schedgap.solvers.result import Proof
+from schedgap.tools.library import collection
+from schedgap.tools.library.collection import Entry, find, read
 
 ID = "rar-ddls/worst-ff"
 HEURISTIC = """
@@ -118,7 +118,7 @@ def test_named_pipes_and_devices_in_a_folder_are_refused_at_once(command: Comman
 
 
 def test_a_missing_certificate_and_a_broken_instance_are_lines_of_the_check(tmp_path: Path) -> None:
-    from schedgap.library import library_faults
+    from schedgap.tools.library.records import library_faults
 
     path = rewritten(find(ID), tmp_path / "lib")
     entry = read(path)
@@ -133,7 +133,7 @@ def test_a_missing_certificate_and_a_broken_instance_are_lines_of_the_check(tmp_
 
 
 def test_a_folder_is_read_once_for_all_ids(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from schedgap.library import library_solve
+    from schedgap.tools.library.records import library_solve
 
     path = rewritten(find(ID), tmp_path / "lib")
     find(ID)  # the shipped records are kept
@@ -218,7 +218,7 @@ def test_better_than_a_proven_optimum_stops_everything(command: Command, folder:
 def test_an_installed_collection_is_not_written_into(
     command: Command, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("schedgap.library.SHIPPED", folder / "a" / "b" / "c")
+    monkeypatch.setattr("schedgap.tools.library.records.SHIPPED", folder / "a" / "b" / "c")
     ran = command("library", "submit", ID, "best.json", "--by", "N")
     assert ran.status == 2 and "--library DIR is needed" in ran.message
 

@@ -13,13 +13,13 @@ from support import peekers
 from support.command import Command
 
 import schedgap
-from schedgap.benchmarks.evaluation.contained import Bounds, Failed
-from schedgap.benchmarks.evaluation.online import ContainedPolicy, adversary
-from schedgap.benchmarks.online.policies import Fifo, Srtf
-from schedgap.benchmarks.online.replay import replay_here, world_of
 from schedgap.catalogue.registry import find_problem
 from schedgap.formulations.common.instance import Instance
 from schedgap.formulations.gpu_sharing.instance import GpuSharingInstance
+from schedgap.tools.evaluation.contained import Bounds, Failed
+from schedgap.tools.evaluation.online import ContainedPolicy, adversary
+from schedgap.tools.online.policies import Fifo, Srtf
+from schedgap.tools.online.replay import replay_here, world_of
 
 PROBLEM = find_problem("gpu-sharing")
 PATIENCE = 300.0
@@ -203,7 +203,7 @@ def test_the_adversary_finds_what_a_policy_regrets(
 ) -> None:
     """Short jobs come when a long one has started: the ratio grows, and the file has the instance that shows it."""
     monkeypatch.chdir(tmp_path)
-    name = "schedgap.benchmarks.online.policies:Fifo"
+    name = "schedgap.tools.online.policies:Fifo"
     bounds = Bounds(PATIENCE, 2 << 30, warm=False)
     ratios = []
     with ContainedPolicy(name, PROBLEM, bounds) as policy:
@@ -256,7 +256,7 @@ def test_the_card_of_a_policy(command: Command, two: list[str]) -> None:
 
 
 def test_a_policy_that_preempts_is_held_to_a_bound(command: Command, two: list[str]) -> None:
-    name = "schedgap.benchmarks.online.policies:Srtf"
+    name = "schedgap.tools.online.policies:Srtf"
     card = card_of(command, name, "--online", "--estimates", "exact", "--on", two[0])
     here = world_of(PROBLEM, schedgap.load(two[0]), preempts=True)
     assert here is not None

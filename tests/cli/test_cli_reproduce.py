@@ -15,11 +15,11 @@ from support.command import Command
 from support.experiments import PAPER, run
 from support.work import wait_until
 
-from schedgap.benchmarks.laboratory.page import MARK, VERDICTS, page_name
-from schedgap.benchmarks.laboratory.papers import NAMES, find_paper
-from schedgap.benchmarks.laboratory.running import draws_of, reproduce
-from schedgap.benchmarks.studies.publish import DATA, PAGE, publish
 from schedgap.benchmarks.sweep.store import FILE, Store
+from schedgap.tools.laboratory.page import MARK, VERDICTS, page_name
+from schedgap.tools.laboratory.papers import NAMES, find_paper
+from schedgap.tools.laboratory.running import draws_of, reproduce
+from studies.publish import DATA, PAGE, publish
 
 ROOT = Path(__file__).resolve().parents[2]
 

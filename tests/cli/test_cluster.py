@@ -23,7 +23,6 @@ from distributed.comm import CommClosedError
 from support.work import wait_until
 
 import schedgap
-from schedgap.benchmarks.evaluation.run import _Question, _references
 from schedgap.benchmarks.hunt.fields import parse_limits
 from schedgap.benchmarks.hunt.target import find_target, starts_of
 from schedgap.benchmarks.hunt.work import Stretch, Work, do_work
@@ -37,6 +36,7 @@ from schedgap.benchmarks.sweep.progress import Progress
 from schedgap.benchmarks.sweep.store import FILE, Store, StoreError
 from schedgap.catalogue.comm_contention import PROBLEM as COMM_CONTENTION
 from schedgap.formulations.common.errors import InputError
+from schedgap.tools.evaluation.run import _Question, _references
 
 SCHEDGAP = [sys.executable, "-m", "schedgap.cli.main"]
 SETTING = ["--no-dashboard", "--host", "127.0.0.1"]

@@ -8,8 +8,6 @@ import pytest
 from support.command import Command
 
 import schedgap
-from schedgap.benchmarks.evaluation import run as runs
-from schedgap.benchmarks.evaluation.card import Card
 from schedgap.benchmarks.hunt.target import Judge, find_target
 from schedgap.benchmarks.instances import workload_of
 from schedgap.benchmarks.sweep.store import FILE, Store
@@ -17,6 +15,8 @@ from schedgap.catalogue.g_vne import PROBLEM
 from schedgap.catalogue.workload import Batch
 from schedgap.heuristics.common.run import HeuristicRun
 from schedgap.solvers.result import Status
+from schedgap.tools.evaluation import run as runs
+from schedgap.tools.evaluation.card import Card
 
 AT_ONCE = "1e-6"
 CUT = {"stopped": "time limit"}

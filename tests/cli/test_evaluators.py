@@ -15,12 +15,12 @@ import pytest
 from support.command import Command
 
 import schedgap
-from schedgap.benchmarks.evaluation import drawn, frozen, package
-from schedgap.benchmarks.evaluation.drawn import drawn_instances, held_out_families
-from schedgap.benchmarks.evaluation.frozen import judge_of, stored
 from schedgap.benchmarks.instances import workload_of
-from schedgap.benchmarks.library.collection import about, entries
 from schedgap.catalogue.registry import find_problem
+from schedgap.tools.evaluation import drawn, frozen, package
+from schedgap.tools.evaluation.drawn import drawn_instances, held_out_families
+from schedgap.tools.evaluation.frozen import judge_of, stored
+from schedgap.tools.library.collection import about, entries
 
 
 def evaluator(folder: Path) -> types.ModuleType:

@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 from support import answering
 
-from schedgap.benchmarks.evaluation.contained import Bounds, Contained, Failed
 from schedgap.benchmarks.instances import make_instance
 from schedgap.catalogue.rar_ddls import PROBLEM
 from schedgap.formulations.common.errors import InputError
+from schedgap.tools.evaluation.contained import Bounds, Contained, Failed
 
 INSTANCE = make_instance(PROBLEM, "tiny", 0, {"ample": True})
 

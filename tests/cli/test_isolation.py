@@ -19,22 +19,22 @@ import pytest
 from support import probes
 from support.kernel import kernel_helps
 
-from schedgap.benchmarks.evaluation import contained as judge
-from schedgap.benchmarks.evaluation import run
-from schedgap.benchmarks.evaluation.card import Card
-from schedgap.benchmarks.evaluation.contained import Bounds, Contained, Failed
-from schedgap.benchmarks.evaluation.drawn import drawn_instances
-from schedgap.benchmarks.evaluation.places import readable
 from schedgap.benchmarks.hunt import target
 from schedgap.benchmarks.hunt.target import Judge, Target
 from schedgap.benchmarks.instances import make_instance, workload_of
-from schedgap.benchmarks.library.collection import entries
 from schedgap.benchmarks.sweep.progress import Progress
 from schedgap.catalogue.rar_ddls import PROBLEM
 from schedgap.catalogue.registry import all_problems, find_method
 from schedgap.catalogue.run import run_method
 from schedgap.formulations.common.errors import InputError
 from schedgap.solvers.result import Deadline
+from schedgap.tools.evaluation import contained as judge
+from schedgap.tools.evaluation import run
+from schedgap.tools.evaluation.card import Card
+from schedgap.tools.evaluation.contained import Bounds, Contained, Failed
+from schedgap.tools.evaluation.drawn import drawn_instances
+from schedgap.tools.evaluation.places import readable
+from schedgap.tools.library.collection import entries
 
 INSTANCE = make_instance(PROBLEM, "tiny", 0, {"ample": True})
 TESTS = Path(probes.__file__).parents[1]
@@ -191,7 +191,7 @@ def test_the_container_alone(place: Path, bwrap: str) -> None:
 
 
 def test_a_container_that_is_not_there(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    from schedgap.benchmarks.evaluation.places import bubblewrap, contained_by
+    from schedgap.tools.evaluation.places import bubblewrap, contained_by
 
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(

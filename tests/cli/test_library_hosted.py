@@ -24,11 +24,11 @@ import yaml
 from support.browser import BROWSER, looked_at
 from support.command import Command
 
-from schedgap.benchmarks.hosting.site import EVERYTHING, SCHEMA, Site, content_hash, everything, schema
-from schedgap.benchmarks.hosting.standings import Outcome, standings
-from schedgap.benchmarks.library.collection import SHIPPED, Entry, _text, entries, faults, find, read
-from schedgap.benchmarks.library.improve import Offer, credit, judge
 from schedgap.cli.main import main
+from schedgap.tools.library.collection import SHIPPED, Entry, _text, entries, faults, find, read
+from schedgap.tools.library.improve import Offer, credit, judge
+from schedgap.tools.library.site import EVERYTHING, SCHEMA, Site, content_hash, everything, schema
+from schedgap.tools.library.standings import Outcome, standings
 
 ROOT = Path(__file__).resolve().parents[2]
 WORKFLOW = Path(".github/workflows/library.yml")
@@ -159,7 +159,7 @@ def test_the_command_runs_the_heuristics_and_writes_the_pages(
     for wrong in (("--problem", "no-problem"), ("--problem", "hadar", "--method", "no-method")):
         ran = command("library", "site", *wrong, "--out", tmp_path / "site")
         assert ran.status == 2 and wrong[-1] in ran.message and not (tmp_path / "site").exists()
-    monkeypatch.setattr("schedgap.library.entries", lambda *_: (find(ID),))
+    monkeypatch.setattr("schedgap.tools.library.records.entries", lambda *_: (find(ID),))
     ran = command("library", "site", "--out", tmp_path / "site")
     found = read_like(tmp_path / "site" / EVERYTHING)
     assert ran.status == 0 and ran.out.strip() == str(tmp_path / "site" / "index.html")
@@ -177,7 +177,7 @@ def test_a_damaged_record_is_one_line_and_the_others_are_written(
     kept[0].certificate.write_bytes(b"no certificate")
     kept[1].path.write_text(kept[1].path.read_text().replace('"servers":', '"server":', 1))
     (folder / "rar_ddls" / "empty.json").write_text("{}")
-    monkeypatch.setattr("schedgap.benchmarks.library.collection._shipped", dict)
+    monkeypatch.setattr("schedgap.tools.library.collection._shipped", dict)
     ran = command("library", "site", "--library", folder, "--method", "ff", "--out", tmp_path / "site")
     assert ran.status == 1 and ran.out.strip() == str(tmp_path / "site" / "index.html")
     empty, second, first = [line for line in ran.err.splitlines() if "note: " in line]
@@ -335,7 +335,7 @@ def offered(mine: Path, text: str) -> str:
 
 def better(mine: Path, certificate: bytes | None = None) -> Path:
     """What `library submit` writes into a checkout, with the shipped record's schedule; the record's file."""
-    from schedgap.library import library_submit
+    from schedgap.tools.library.records import library_submit
 
     collection = mine / "benchmarks" / "library" / "collection"
     shipped = find(ID)

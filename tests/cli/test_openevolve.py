@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from support.openevolve_client import BODIES, PROBLEM, programs
 
-from schedgap.benchmarks.evaluation.frozen import FrozenJudge
+from schedgap.tools.evaluation.frozen import FrozenJudge
 
 OUTCOME = json.loads((Path(__file__).parents[1] / "data" / "openevolve.json").read_text())
 WAITS = ("slow", "endless")

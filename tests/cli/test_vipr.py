@@ -24,8 +24,6 @@ from support.command import Command
 from support.rar_random import random_small
 
 from schedgap import solve
-from schedgap.benchmarks.library.collection import Entry, entries
-from schedgap.benchmarks.studies.library.accepted import NAME
 from schedgap.formulations.common.instance import Instance
 from schedgap.formulations.rar_ddls.bounds import lower_bound
 from schedgap.formulations.rar_ddls.instance import RarDdlsInstance
@@ -34,6 +32,8 @@ from schedgap.solvers.certificates.linear import Model, Rejected
 from schedgap.solvers.certificates.make import as_vipr, certificate_of, plain
 from schedgap.solvers.certificates.makers.rar_ddls import areas
 from schedgap.solvers.certificates.rules import rar_ddls
+from schedgap.tools.library.collection import Entry, entries
+from studies.library.accepted import NAME
 
 SOURCE = Path(__file__).parents[3] / "shared" / "tools" / "vipr" / "viprchk.cpp"
 LOADED = {entry.id: checker.load(str(entry.certificate)) for entry in entries() if entry.certificate is not None}

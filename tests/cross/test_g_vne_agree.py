@@ -5,11 +5,11 @@ from oracles.g_vne import brute_force, random_case
 from support.checks import g_vne as check
 
 from schedgap.benchmarks.instances.g_vne.workload import small
-from schedgap.benchmarks.studies.g_vne_relaxations import augmented_relaxation, node_relaxation, plain_relaxation
 from schedgap.catalogue.g_vne import PROBLEM as G_VNE
 from schedgap.catalogue.run import run_method
 from schedgap.solvers.exact.g_vne.bound import ring_lp
 from schedgap.solvers.result import SolveOptions, Status
+from studies.g_vne_relaxations import augmented_relaxation, node_relaxation, plain_relaxation
 
 METHODS = ["colgen", "cbc", "highs", "cpsat"]
 CLOSE = 1e-7

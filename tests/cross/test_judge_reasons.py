@@ -14,8 +14,8 @@ import pytest
 from oracles.snapshots import Gang, World, drawn, kubernetes_listing, own_listing, ray_listing, slurm_listing
 
 import schedgap
-from schedgap.benchmarks.snapshots.judgement import Judgement
-from schedgap.benchmarks.snapshots.lost import Lost
+from schedgap.tools.judge.judgement import Judgement
+from schedgap.tools.judge.lost import Lost
 
 LISTINGS = int(os.environ.get("SCHEDGAP_LISTINGS", "25"))
 """Listings of each format; 300 take some minutes."""

@@ -8,16 +8,16 @@ import numpy as np
 import pytest
 
 from schedgap import audit
-from schedgap.benchmarks.audit.exclusive import exclusive_instance
-from schedgap.benchmarks.audit.load import load_of
-from schedgap.benchmarks.audit.page import audit_page
-from schedgap.benchmarks.audit.record import rebuild
-from schedgap.benchmarks.audit.result import Audit, scores
-from schedgap.benchmarks.audit.run import detect
 from schedgap.benchmarks.importers.formats import SLURM
 from schedgap.benchmarks.importers.traces import TraceJob, TraceServer, read_trace
 from schedgap.catalogue.registry import find_problem
 from schedgap.formulations.common.errors import InputError
+from schedgap.tools.audit.exclusive import exclusive_instance
+from schedgap.tools.audit.load import load_of
+from schedgap.tools.audit.page import audit_page
+from schedgap.tools.audit.record import rebuild
+from schedgap.tools.audit.result import Audit, scores
+from schedgap.tools.audit.run import detect
 
 FIELD = Path(__file__).parents[1] / "data" / "field"
 SHARED = Path(__file__).parents[2].parent / "shared" / "data"
@@ -85,7 +85,7 @@ def test_what_sharing_would_avoid_at_three_values_of_interference() -> None:
 
 
 def test_sharing_by_too_many_jobs_is_one_line_that_names_the_window(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("schedgap.benchmarks.audit.run.MOST_SHARED", 50)
+    monkeypatch.setattr("schedgap.tools.audit.run.MOST_SHARED", 50)
     with pytest.raises(InputError, match=r"--sharing: 60 jobs, at most 50 can slow each other: --window 50$"):
         audit(FIELD / "sacct.txt", FIELD / "scontrol-nodes.txt", sharing=[1.2], window="60")
 

@@ -7,11 +7,11 @@ import pytest
 from matplotlib.patches import Rectangle
 
 from schedgap import audit
-from schedgap.benchmarks.audit.page import _gantt
-from schedgap.benchmarks.audit.sides import typed_instance, typed_record, typed_times
 from schedgap.benchmarks.importers.formats import SLURM
 from schedgap.benchmarks.importers.traces import TraceJob, TraceServer, read_trace
 from schedgap.catalogue.registry import find_problem
+from schedgap.tools.audit.page import _gantt
+from schedgap.tools.audit.sides import typed_instance, typed_record, typed_times
 
 FIELD = Path(__file__).parents[1] / "data" / "field"
 HADAR = find_problem("hadar")

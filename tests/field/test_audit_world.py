@@ -12,11 +12,11 @@ import pytest
 from support.audit_plain import best_means, plain_schedule, small_log
 
 from schedgap import audit
-from schedgap.benchmarks.audit.policies import POLICIES, ranks, schedule, search
-from schedgap.benchmarks.audit.reached import Reached
-from schedgap.benchmarks.audit.reading import held_of, read_cluster
 from schedgap.benchmarks.sweep.progress import Progress
 from schedgap.solvers.certificates import checker
+from schedgap.tools.audit.policies import POLICIES, ranks, schedule, search
+from schedgap.tools.audit.reached import Reached
+from schedgap.tools.audit.reading import held_of, read_cluster
 
 WORLD = Path(__file__).parents[1] / "data" / "world"
 

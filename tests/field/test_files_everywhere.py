@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 
 from schedgap import bench, evaluate, hunt, import_trace, report, solve
-from schedgap.benchmarks.library.collection import faults, read
 from schedgap.cli.main import main
 from schedgap.formulations.common.errors import InputError
-from schedgap.library import library_submit
+from schedgap.tools.library.collection import faults, read
+from schedgap.tools.library.records import library_submit
 
 DATA = Path(__file__).parents[1] / "data"
 

@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 
 from schedgap import audit, judge
-from schedgap.benchmarks.snapshots.reading import read_snapshot
+from schedgap.tools.judge.reading import read_snapshot
 
 CLUSTER = Path(__file__).parents[1] / "data" / "field" / "cluster"
 JOBS = 40

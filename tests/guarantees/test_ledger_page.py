@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from schedgap.benchmarks.ledger.verify import repeat_command
-from schedgap.benchmarks.library import worst_instances
 from schedgap.benchmarks.report.compare import compare
+from schedgap.benchmarks.worst import worst_instances
 from schedgap.catalogue.registry import all_problems, load_instance
 from schedgap.heuristics.common.guarantee import Case, Verdict
 from schedgap.solvers.result import SolveOptions

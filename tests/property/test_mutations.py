@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from schedgap.benchmarks.studies.robustness.mutations import KINDS, cases, try_case
+from studies.robustness.mutations import KINDS, cases, try_case
 
 CASES = {**dict.fromkeys(KINDS, 60), "instance": 800, "text": 500, "solution": 400, "method": 15, "figure": 5}
 

@@ -11,10 +11,10 @@ import pytest
 
 from schedgap.benchmarks.figures.style import as_svg
 from schedgap.benchmarks.instances import figure_of
-from schedgap.benchmarks.library.collection import SHIPPED, Entry, about, entries, faults, find
-from schedgap.benchmarks.library.improve import FREE
-from schedgap.benchmarks.studies.library.sources import LOGS, sources
 from schedgap.catalogue.registry import all_problems
+from schedgap.tools.library.collection import SHIPPED, Entry, about, entries, faults, find
+from schedgap.tools.library.improve import FREE
+from studies.library.sources import LOGS, sources
 
 RECORDS = entries()
 

@@ -8,13 +8,13 @@ from pathlib import Path
 import pytest
 
 from schedgap.benchmarks.judging.judge import finite
-from schedgap.benchmarks.library import worst_instances
-from schedgap.benchmarks.studies.library.renew import file_name, renew
+from schedgap.benchmarks.worst import worst_instances
 from schedgap.catalogue.method import Kind
 from schedgap.catalogue.registry import all_problems, find_method, load_instance, parse_instance
 from schedgap.catalogue.run import run_method
 from schedgap.formulations.common.numbers import ratio
 from schedgap.solvers.result import SolveOptions, Status
+from studies.library.renew import file_name, renew
 
 KNOWN = worst_instances()
 COUNTEREXAMPLES = sorted((Path(__file__).parents[2] / "docs" / "counterexamples").glob("*.json"))

@@ -6,8 +6,8 @@ import itertools
 import random
 from collections.abc import Iterator, Mapping, Sequence
 
-from schedgap.benchmarks.audit.policies import EASY, STRICT, Nodes, Shapes, Work
 from schedgap.benchmarks.importers.traces import TraceJob, TraceServer
+from schedgap.tools.audit.policies import EASY, STRICT, Nodes, Shapes, Work
 
 Piece = tuple[int, int, int]
 

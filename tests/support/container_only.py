@@ -2,7 +2,7 @@
 
 import sys
 
-from schedgap.benchmarks.evaluation import guest
+from schedgap.tools.evaluation import guest
 
 if __name__ == "__main__":
     guest.restrict = lambda *_: False

@@ -5,10 +5,10 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from schedgap.benchmarks.laboratory.declare import RATIO, Axis, Choice, Claim, Item, Metric, Paper, Series
-from schedgap.benchmarks.laboratory.draw import bars, distribution, grouped, lines
-from schedgap.benchmarks.laboratory.rules import Less, Trend, Value
-from schedgap.benchmarks.laboratory.running import Reproduction, reproduce
+from schedgap.tools.laboratory.declare import RATIO, Axis, Choice, Claim, Item, Metric, Paper, Series
+from schedgap.tools.laboratory.draw import bars, distribution, grouped, lines
+from schedgap.tools.laboratory.rules import Less, Trend, Value
+from schedgap.tools.laboratory.running import Reproduction, reproduce
 
 MAKESPAN = Metric("objective", "makespan", "slots")
 JCT = Metric("mean_jct", "average JCT", "slots")

@@ -11,7 +11,7 @@ def kernel_helps(*calls: str) -> bool:
 
     What cannot be asked is no "no": tests would be skipped for it.
     """
-    asked = f"from schedgap.benchmarks.evaluation.places import *; sys.exit({NO} * (not ({' and '.join(calls)})))"
+    asked = f"from schedgap.tools.evaluation.places import *; sys.exit({NO} * (not ({' and '.join(calls)})))"
     status = subprocess.run([sys.executable, "-c", f"import sys; {asked}"]).returncode
     assert status in (0, NO), f"{asked}: status {status}"
     return status == 0

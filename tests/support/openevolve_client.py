@@ -23,7 +23,7 @@ results = [schedgap.solve(instance, method, seed=seed) for method in ("adadual-k
 return min(results, key=lambda result: result.objective).solution""",
     "slow": "import time\nwhile time.process_time() < 30:\n    pass\nreturn {'start': {}}",
     "infeasible": "return {'start': {task.id: -1.0 for task in instance.tasks}}",
-    "reads": "from importlib import import_module\nreturn import_module('schedgap.benchmarks.library.collection')",
+    "reads": "from importlib import import_module\nreturn import_module('schedgap.tools.library.collection')",
     "forges": """import json, os, stat, struct
 text = json.dumps({"token": "", "solution": {"start": {task.id: 0.0 for task in instance.tasks}}}).encode()
 for number in range(3, 64):
@@ -45,8 +45,8 @@ return {"start": {task.id: -1.0 for task in instance.tasks}, "objective": 0, "co
 
 def programs() -> dict[str, str]:
     """By name; the first knows the stored answers by heart, which anybody can read in the library."""
-    from schedgap.benchmarks.evaluation.frozen import stored
     from schedgap.catalogue.registry import find_problem
+    from schedgap.tools.evaluation.frozen import stored
 
     known = {}
     for entry in stored(find_problem(PROBLEM)):

@@ -125,7 +125,7 @@ def _is_pipe(number: int) -> bool:
 
 @peek
 def the_library_of_records(_: Any) -> object:
-    return importlib.import_module("schedgap.benchmarks.library.collection")
+    return importlib.import_module("schedgap.tools.library.collection")
 
 
 @peek

@@ -159,7 +159,7 @@ memory_file: os.memfd_create("x")
 library: __import__("schedgap").library_records()
 library_file: first(SCHEDGAP / "library" / "collection" / "rar_ddls").read_text()
 library_resource: resources("schedgap.benchmarks").joinpath("library/collection/collection.json").read_text()
-library_code: __import__("schedgap.benchmarks.library.collection")
+library_code: __import__("schedgap.tools.library.collection")
 documentation: first(SCHEDGAP.parent / "docs").read_text()
 *hard_link_of_a_card: (os.link(card(), own("linked")), own("linked").read_text())
 *link_to_a_card: (os.symlink(card(), own("pointer")), own("pointer").read_text())
@@ -547,7 +547,7 @@ def seen() -> dict[str, Any]:
     return {
         "files": sorted({file.split(":")[0] for file in files if not file.startswith("/proc")}),
         "variables": sorted(os.environ),
-        "modules": [name for name in sys.modules if name.startswith("schedgap.benchmarks.library")],
+        "modules": [name for name in sys.modules if name.startswith("schedgap.benchmarks.worst")],
         "open": resource.getrlimit(resource.RLIMIT_NOFILE),
         "stdin": sys.stdin.read() if sys.stdin else "",
     }

@@ -5,7 +5,9 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from schedgap.benchmarks.studies.reference_sjf_bco import (
+from schedgap.formulations.rar_ddls.instance import RarDdlsInstance
+from schedgap.heuristics.common.run import HeuristicRun
+from studies.reference_sjf_bco import (
     PlainPass,
     PlainRun,
     placement_of,
@@ -14,8 +16,6 @@ from schedgap.benchmarks.studies.reference_sjf_bco import (
     plain_rand,
     plain_sjf_bco,
 )
-from schedgap.formulations.rar_ddls.instance import RarDdlsInstance
-from schedgap.heuristics.common.run import HeuristicRun
 
 __all__ = [
     "PlainPass",

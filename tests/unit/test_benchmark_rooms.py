@@ -9,17 +9,24 @@ import pytest
 
 BENCHMARKS = Path(__file__).resolve().parents[2] / "benchmarks"
 FLOORS: tuple[tuple[str, ...], ...] = (
-    ("text", "figures", "proving", "anytime"),
-    ("records", "confirming", "instances"),
-    ("importers", "judging", "sweep", "library", "online"),
+    ("text", "figures", "proving", "anytime", "service"),
+    ("records", "confirming", "instances", "intervals", "worst"),
+    ("importers", "judging", "sweep"),
     ("workload", "report"),
     ("ledger",),
-    ("suites", "laboratory", "hunt", "hosting"),
-    ("evaluation",),
-    ("audit", "snapshots"),
-    ("studies",),
+    ("suites", "hunt"),
 )
 """From the ground up. A room imports from lower floors only."""
+TOOLS: dict[str, set[str]] = {
+    "audit": {"evaluation"},  # a scheduler of one's own, contained; imported where it is asked for
+    "evaluation": {"library", "online"},
+    "families": set(),
+    "judge": set(),
+    "laboratory": set(),
+    "library": set(),
+    "online": set(),
+}
+"""Each tool with those that it is built on."""
 TABLES = {"workload.py"}
 """Of a problem in ``instances/``, the room `workload`: its table, and what makes its instances of imported traces."""
 FLOOR = {room: number for number, floor in enumerate(FLOORS) for room in floor}
@@ -55,3 +62,20 @@ def test_arrows_between_rooms_point_down(path: Path) -> None:
     room = _room(path)
     above = sorted(other for other in _imported(path) - {room} if FLOOR.get(other, 99) >= FLOOR[room])
     assert not above, f"{path.relative_to(BENCHMARKS)}: {room} imports {above}, which stand no lower"
+
+
+def _tools_imported(path: Path) -> set[str]:
+    names = {node.module or "" for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.ImportFrom)}
+    return {name.split(".")[2] for name in names if name.startswith("schedgap.tools.")}
+
+
+@pytest.mark.parametrize("tool", TOOLS)
+def test_a_tool_is_built_on_the_tools_it_names(tool: str) -> None:
+    files = (BENCHMARKS.parent / "tools" / tool).rglob("*.py")
+    used = set().union(*(_tools_imported(path) for path in files)) - {tool}
+    assert used == TOOLS[tool]
+
+
+def test_every_tool_is_named() -> None:
+    there = {path.parent.name for path in (BENCHMARKS.parent / "tools").glob("*/__init__.py")}
+    assert there == set(TOOLS)

@@ -24,7 +24,6 @@ from schedgap.benchmarks.ledger.verify import verify
 from schedgap.benchmarks.proving import with_certificate
 from schedgap.benchmarks.report.aggregate import exact_methods
 from schedgap.benchmarks.report.analysis import analyse
-from schedgap.benchmarks.studies.certificates import changed
 from schedgap.benchmarks.suites.plan import plan
 from schedgap.benchmarks.suites.runner import execute
 from schedgap.catalogue.registry import find_problem, parse_instance
@@ -39,6 +38,7 @@ from schedgap.solvers.certificates.rules.comm_contention import constant, orders
 from schedgap.solvers.certificates.rules.rings import worth
 from schedgap.solvers.certificates.tree import Unproven
 from schedgap.solvers.result import NO_DEADLINE
+from studies.certificates import changed
 
 ROOT = Path(__file__).resolve().parents[2]
 FOLDER = ROOT / "solvers" / "certificates"

@@ -11,9 +11,6 @@ from support.checks import comm_contention as check
 
 from schedgap.benchmarks.figures.comm_contention import rates
 from schedgap.benchmarks.instances.comm_contention import workload as generators
-from schedgap.benchmarks.laboratory.papers.contention import Measurement, fit, read_measurements, report
-from schedgap.benchmarks.studies.speed.charts import trap_figure
-from schedgap.benchmarks.studies.speed.comm_contention import trap_ratios
 from schedgap.cli.main import main
 from schedgap.formulations.comm_contention.bounds import lower_bound
 from schedgap.formulations.comm_contention.dynamics import simulate
@@ -21,6 +18,9 @@ from schedgap.formulations.comm_contention.instance import CommContentionInstanc
 from schedgap.formulations.common.errors import InputError
 from schedgap.heuristics.comm_contention import policies
 from schedgap.heuristics.comm_contention.guarantees import trap_ratio
+from schedgap.tools.laboratory.papers.contention import Measurement, fit, read_measurements, report
+from studies.speed.charts import trap_figure
+from studies.speed.comm_contention import trap_ratios
 
 MEASURED = Path(__file__).parents[2] / "benchmarks" / "laboratory" / "measured" / "comm-contention.csv"
 """Mean times of concurrent all-reduces as measured by the authors of paper 001 (github.com/HKBU-HPML/dl-scheduling)."""

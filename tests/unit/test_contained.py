@@ -11,10 +11,10 @@ from typing import Any
 
 import pytest
 
-from schedgap.benchmarks.evaluation import contained
-from schedgap.benchmarks.evaluation.contained import Contained, Failed, Patience
-from schedgap.benchmarks.evaluation.online import ContainedPolicy
 from schedgap.catalogue.registry import find_problem
+from schedgap.tools.evaluation import contained
+from schedgap.tools.evaluation.contained import Contained, Failed, Patience
+from schedgap.tools.evaluation.online import ContainedPolicy
 
 PROBLEM = find_problem("gpu-sharing")
 

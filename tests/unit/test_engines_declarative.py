@@ -16,7 +16,6 @@ from support.work import PATIENCE, calls, with_growing_limit
 import schedgap.solvers.engines.declarative as declarative
 from schedgap.benchmarks.instances.rar_ddls.random import paper, small
 from schedgap.benchmarks.report.compare import run_method
-from schedgap.benchmarks.studies.engine_handoff import sparse_model
 from schedgap.catalogue.rar_ddls import PROBLEM as RAR_DDLS
 from schedgap.formulations.common.check import CheckReport, Violation
 from schedgap.formulations.common.declarative import DeclarativeModel
@@ -28,6 +27,7 @@ from schedgap.solvers.engines.answer import EngineAnswer
 from schedgap.solvers.engines.declarative import add_no_good_cut, solve_declarative, worst_broken_row
 from schedgap.solvers.engines.whole import FLOATING_RANGE
 from schedgap.solvers.result import Deadline, Result, SolveOptions, Status, Termination
+from studies.engine_handoff import sparse_model
 
 ONE = SolveOptions(threads=1)
 

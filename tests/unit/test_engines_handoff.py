@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from schedgap.benchmarks.studies.engine_handoff import handoff_benchmark, sparse_model
 from schedgap.solvers.engines.arrays import model_arrays
+from studies.engine_handoff import handoff_benchmark, sparse_model
 
 
 def test_our_handoff_is_faster_than_pulps_own() -> None:

@@ -17,7 +17,6 @@ import pytest
 from support.engine_models import ModelMaker, knapsacks, market_split, violated
 from support.work import PASSED, PATIENCE, with_growing_limit
 
-from schedgap.benchmarks.studies.engine_handoff import sparse_model
 from schedgap.formulations.common.declarative import DeclarativeModel
 from schedgap.formulations.common.numbers import gap
 from schedgap.solvers.engines import NAMES, engine, installed_engines, watch
@@ -27,6 +26,7 @@ from schedgap.solvers.engines.cbc import CbcRun
 from schedgap.solvers.engines.watch import watched
 from schedgap.solvers.engines.whole import whole_model
 from schedgap.solvers.result import Deadline, SolveOptions, Status, Termination
+from studies.engine_handoff import sparse_model
 
 
 @pytest.fixture(params=(*NAMES, *installed_engines()))

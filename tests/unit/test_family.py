@@ -14,19 +14,19 @@ import pytest
 from support.toy import toy
 
 from schedgap import generate, hunt_family
-from schedgap.benchmarks.hunt.family import generator, search
-from schedgap.benchmarks.hunt.family.family import Point, closed, point, read_family
-from schedgap.benchmarks.hunt.family.forms import Polynomial, fit, forms_of, instance_of, quotient
-from schedgap.benchmarks.hunt.family.generator import Generator, continued, fitted
-from schedgap.benchmarks.hunt.family.run import Lifted
-from schedgap.benchmarks.hunt.family.run import hunt_family as hunt_family_of
-from schedgap.benchmarks.hunt.family.search import variants
 from schedgap.benchmarks.hunt.fields import fitted as cut
 from schedgap.benchmarks.hunt.fields import parse_limits
 from schedgap.benchmarks.hunt.target import Judge, Probe, find_target, starts_of
 from schedgap.benchmarks.hunt.work import walk as walk_of
 from schedgap.cli.main import main
 from schedgap.formulations.common.errors import InputError
+from schedgap.tools.families import generator, search
+from schedgap.tools.families.family import Point, closed, point, read_family
+from schedgap.tools.families.forms import Polynomial, fit, forms_of, instance_of, quotient
+from schedgap.tools.families.generator import Generator, continued, fitted
+from schedgap.tools.families.run import Lifted
+from schedgap.tools.families.run import hunt_family as hunt_family_of
+from schedgap.tools.families.search import variants
 
 FOLDER = Path(__file__).parents[2] / "docs" / "counterexamples" / "families"
 STORED = sorted(FOLDER.glob("*.json"))

@@ -13,18 +13,18 @@ from schedgap.benchmarks.instances.gpu_sharing.paper import physical, simulated
 from schedgap.benchmarks.instances.gpu_sharing.workload import contended, small, tiny
 from schedgap.benchmarks.instances.profiles.iterations import IterationModel
 from schedgap.benchmarks.instances.profiles.pollux_tasks import TASKS
-from schedgap.benchmarks.studies.pollux_fit import (
-    Measurements,
-    fit_application,
-    fit_iteration_model,
-    read_measurements,
-)
-from schedgap.benchmarks.studies.speed.gpu_sharing import decision_times, policy_times
 from schedgap.cli.main import main
 from schedgap.formulations.common.errors import InputError
 from schedgap.formulations.gpu_sharing.dynamics import iteration_time, tables
 from schedgap.heuristics.gpu_sharing.preemptive import pollux
 from schedgap.heuristics.gpu_sharing.sharing import sjf_bsbf
+from studies.pollux_fit import (
+    Measurements,
+    fit_application,
+    fit_iteration_model,
+    read_measurements,
+)
+from studies.speed.gpu_sharing import decision_times, policy_times
 
 ROOT = Path(__file__).parents[2]
 DATA = ROOT / "tests" / "data"

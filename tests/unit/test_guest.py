@@ -12,7 +12,7 @@ import numba
 import pytest
 from numba.core import caching
 
-from schedgap.benchmarks.evaluation import guest
+from schedgap.tools.evaluation import guest
 
 
 def test_the_warm_up_reaches_what_few_instances_need() -> None:
@@ -23,7 +23,7 @@ def test_the_warm_up_reaches_what_few_instances_need() -> None:
     code = """
         import os, signal
         import schedgap
-        from schedgap.benchmarks.evaluation import guest
+        from schedgap.tools.evaluation import guest
         from schedgap.catalogue.registry import find_problem
         guest._warm_up(find_problem("ddljs"))
         from schedgap.solvers.exact.g_vne.pricing import split_links

@@ -15,11 +15,11 @@ from schedgap.benchmarks.figures.style import new_figure, save
 from schedgap.benchmarks.importers import import_instance
 from schedgap.benchmarks.importers.substrate_files import gml_substrate
 from schedgap.benchmarks.report import export
-from schedgap.benchmarks.studies.robustness.samples import FILES, philly_job
 from schedgap.catalogue.registry import find_problem, parse_instance
 from schedgap.formulations.common.errors import InputError
 from schedgap.formulations.common.files import LARGEST_FILE, write_text
 from schedgap.formulations.common.instance import read_json
+from studies.robustness.samples import FILES, philly_job
 
 DATA = Path(__file__).parents[1] / "data"
 PHILLY = philly_job("x", "2017-10-07 01:12:09", "2017-10-07 01:13:23", 2)["attempts"]

@@ -28,7 +28,7 @@ print(re.search(r"VmHWM:\\s*([0-9]+)", Path("/proc/self/status").read_text())[1]
 WORLD = Path(__file__).parents[1] / "data" / "world"
 READ = """
 import sys, time
-from schedgap.benchmarks.snapshots.reading import read_snapshot
+from schedgap.tools.judge.reading import read_snapshot
 from schedgap.formulations.common.errors import InputError
 began = time.process_time()
 try:

@@ -11,12 +11,12 @@ from schedgap.benchmarks.importers import import_instance
 from schedgap.benchmarks.importers.formats import PHILLY, TRACES
 from schedgap.benchmarks.importers.traces import read_trace
 from schedgap.benchmarks.instances import workload_of
-from schedgap.benchmarks.studies.robustness.samples import COLUMNS, FILES
 from schedgap.catalogue.registry import all_problems, find_problem
 from schedgap.catalogue.run import run_method
 from schedgap.formulations.common.errors import InputError
 from schedgap.formulations.common.instance import Instance
 from schedgap.solvers.result import SolveOptions
+from studies.robustness.samples import COLUMNS, FILES
 
 REAL = Path(__file__).parents[2].parent / "shared" / "data"
 PROBLEMS = ("rar-ddls", "hadar", "gpu-sharing", "ddl-cluster", "ddljs")

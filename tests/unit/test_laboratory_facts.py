@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from schedgap.benchmarks.laboratory.data import Data
-from schedgap.benchmarks.laboratory.declare import MAIN, Item
-from schedgap.benchmarks.laboratory.papers import NAMES, find_paper
-from schedgap.benchmarks.laboratory.rules import Fact, State
+from schedgap.tools.laboratory.data import Data
+from schedgap.tools.laboratory.declare import MAIN, Item
+from schedgap.tools.laboratory.papers import NAMES, find_paper
+from schedgap.tools.laboratory.rules import Fact, State
 
 _ROWS = [[1, 10.0, 1.0], [8, 10.0, 9.0], [16, 10.0, 99.0]]
 """All-reduces at once, their size, their time."""

@@ -5,13 +5,13 @@ from __future__ import annotations
 import pytest
 
 from schedgap.benchmarks.instances import make_instance
-from schedgap.benchmarks.laboratory.measure import Run, rounds_of
-from schedgap.benchmarks.laboratory.papers.paper_003_measured import WORKLOADS, imported
 from schedgap.catalogue.registry import find_problem
 from schedgap.catalogue.run import run_method
 from schedgap.formulations.ddljs.utility import steepest, steepest_up_to
 from schedgap.formulations.hadar.instance import HadarInstance
 from schedgap.solvers.result import SolveOptions
+from schedgap.tools.laboratory.measure import Run, rounds_of
+from schedgap.tools.laboratory.papers.paper_003_measured import WORKLOADS, imported
 
 OPTIONS = SolveOptions(seed=3, threads=1)
 ONE_DEVICE = {

@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from schedgap.benchmarks.laboratory.data import Data, interval, plus_minus, prediction
-from schedgap.benchmarks.laboratory.declare import MAIN, Choice, Claim, Item, Series
-from schedgap.benchmarks.laboratory.rules import (
+from schedgap.benchmarks.intervals import interval, plus_minus, prediction
+from schedgap.tools.laboratory.data import Data
+from schedgap.tools.laboratory.declare import MAIN, Choice, Claim, Item, Series
+from schedgap.tools.laboratory.rules import (
     Agrees,
     All,
     Fact,
@@ -26,7 +27,7 @@ from schedgap.benchmarks.laboratory.rules import (
     Value,
     Within,
 )
-from schedgap.benchmarks.laboratory.running import Verdict, judge, verdict_of
+from schedgap.tools.laboratory.running import Verdict, judge, verdict_of
 
 HOLDS, FAILS, UNDECIDED = State.HOLDS, State.FAILS, State.UNDECIDED
 

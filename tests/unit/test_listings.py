@@ -11,9 +11,9 @@ import pytest
 
 import schedgap
 from schedgap.benchmarks.importers import rows, slurm
-from schedgap.benchmarks.snapshots.reading import read_snapshot
-from schedgap.benchmarks.snapshots.slurm.queue import EVEN
 from schedgap.cli.main import main
+from schedgap.tools.judge.reading import read_snapshot
+from schedgap.tools.judge.slurm.queue import EVEN
 
 NODE = (
     "NodeName={name} CoresPerSocket=1\n   CPUAlloc=0 CPUTot=32\n   Gres=gpu:{kind}:8(S:0-1)\n   RealMemory={memory}"

@@ -11,11 +11,11 @@ from pathlib import Path
 
 import pytest
 
-from schedgap.benchmarks.audit.run import detect, format_of
 from schedgap.benchmarks.importers import import_instance
 from schedgap.benchmarks.importers.traces import Trace, TraceJob, read_trace
 from schedgap.catalogue.registry import find_problem
 from schedgap.formulations.common.errors import InputError
+from schedgap.tools.audit.run import detect, format_of
 
 WORLD = Path(__file__).parents[1] / "data" / "world"
 NAMES = "JobID|Submit|Start|End|State|AllocTRES|NodeList"
@@ -269,7 +269,7 @@ def hostile() -> dict[str, str]:
 _READ_ALL = """
 import re, sys
 from pathlib import Path
-from schedgap.benchmarks.audit.run import format_of
+from schedgap.tools.audit.run import format_of
 from schedgap.benchmarks.importers.traces import read_trace
 from schedgap.formulations.common.errors import InputError
 for path in sys.argv[1:]:

@@ -9,13 +9,13 @@ from oracles.ddl_cluster import optimum
 from oracles.schedules import CASES
 
 import schedgap
-from schedgap.benchmarks.studies.g_vne_relaxations import plain_relaxation
 from schedgap.catalogue.registry import all_problems
 from schedgap.formulations.common.errors import InputError, ModelRefused
 from schedgap.formulations.ddl_cluster.instance import DdlClusterInstance
 from schedgap.solvers.exact.ddl_cluster import placement as module
 from schedgap.solvers.exact.ddl_cluster.placement import placed, placements, ways
 from schedgap.solvers.result import SolveOptions
+from studies.g_vne_relaxations import plain_relaxation
 
 
 @pytest.mark.parametrize("seed", range(6))

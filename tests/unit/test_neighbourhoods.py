@@ -12,7 +12,6 @@ from schedgap.benchmarks.instances.gpu_sharing.workload import small as few
 from schedgap.benchmarks.instances.gpu_sharing.workload import tiny
 from schedgap.benchmarks.instances.hadar.random import small
 from schedgap.benchmarks.instances.rar_ddls.random import contended
-from schedgap.benchmarks.studies.speed.rar_ddls_grid import contended_grid
 from schedgap.catalogue.gpu_sharing import PROBLEM as GPU_SHARING
 from schedgap.catalogue.hadar import PROBLEM as HADAR
 from schedgap.catalogue.rar_ddls import PROBLEM as RAR_DDLS
@@ -32,6 +31,7 @@ from schedgap.solvers.exact.rar_ddls.search import BestSchedule
 from schedgap.solvers.incumbent import Incumbent
 from schedgap.solvers.neighbourhoods import PATIENCE, Neighbourhoods, NeighbourhoodSearch, StepOutcome, searched
 from schedgap.solvers.result import Deadline, Result, SolveOptions, Status, Termination, clock
+from studies.speed.rar_ddls_grid import contended_grid
 
 
 class Ones(Neighbourhoods):

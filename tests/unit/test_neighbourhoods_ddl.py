@@ -13,7 +13,6 @@ import pytest
 from schedgap.benchmarks.instances.ddl_cluster.workload import small as trained
 from schedgap.benchmarks.instances.ddl_cluster.workload import tiny as placed
 from schedgap.benchmarks.instances.ddljs.workload import paper, small, tiny
-from schedgap.benchmarks.studies import best_known
 from schedgap.catalogue.ddl_cluster import PROBLEM as DDL_CLUSTER
 from schedgap.catalogue.ddljs import PROBLEM as DDLJS
 from schedgap.catalogue.run import run_method
@@ -32,6 +31,7 @@ from schedgap.solvers.exact.ddljs.lns import solve_lns as solve_workers
 from schedgap.solvers.incumbent import Incumbent
 from schedgap.solvers.neighbourhoods import SHOWN, Neighbourhoods, NeighbourhoodSearch, StepOutcome, searched
 from schedgap.solvers.result import Deadline, Result, SolveOptions, Status, Termination
+from studies import best_known
 
 # -- the search: gains that are proposed now and then ------------------------------------------------------------------
 

@@ -8,14 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from schedgap.benchmarks.evaluation import contained, nursery
-from schedgap.benchmarks.evaluation.contained import Bounds, Contained
-from schedgap.benchmarks.evaluation.nursery import Nursery
 from schedgap.catalogue.registry import find_problem
 from schedgap.formulations.common.errors import SchedgapError
+from schedgap.tools.evaluation import contained, nursery
+from schedgap.tools.evaluation.contained import Bounds, Contained
+from schedgap.tools.evaluation.nursery import Nursery
 
 CODE = """import os, pathlib, socket, sys, time
-from schedgap.benchmarks.evaluation import nursery
+from schedgap.tools.evaluation import nursery
 
 here = pathlib.Path(__file__).parent
 with (here / "starts").open("a") as file:

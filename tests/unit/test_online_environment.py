@@ -13,10 +13,10 @@ import pytest
 from gymnasium.utils.env_checker import check_env
 
 import schedgap
-from schedgap.benchmarks.online.policies import Fifo
-from schedgap.benchmarks.online.replay import replay_here, world_of
 from schedgap.catalogue.registry import find_problem
 from schedgap.formulations.common.errors import InputError
+from schedgap.tools.online.policies import Fifo
+from schedgap.tools.online.replay import replay_here, world_of
 
 SMALL: dict[str, Any] = {"jobs": 9, "gpus": 4, "slots": 12, "arrivals": 9, "cap": 1, "ample": True}
 

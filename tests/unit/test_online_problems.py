@@ -12,10 +12,6 @@ import pytest
 
 import schedgap
 from schedgap.benchmarks.instances import workload_of
-from schedgap.benchmarks.online import ddljs as on_ddljs
-from schedgap.benchmarks.online import hadar as on_hadar
-from schedgap.benchmarks.online.ddl_cluster import AdaSrsf
-from schedgap.benchmarks.online.replay import Estimates, Refused, Replay, World, replay_here, world_of
 from schedgap.catalogue.registry import find_problem
 from schedgap.formulations.common.errors import InputError
 from schedgap.formulations.common.instance import Instance
@@ -26,6 +22,10 @@ from schedgap.heuristics.ddljs.gadget import gadget
 from schedgap.heuristics.hadar.baselines import srpt, tiresias
 from schedgap.heuristics.hadar.online import hadar_online, price_ends
 from schedgap.heuristics.hadar.rounds import hadar_rounds
+from schedgap.tools.online import ddljs as on_ddljs
+from schedgap.tools.online import hadar as on_hadar
+from schedgap.tools.online.ddl_cluster import AdaSrsf
+from schedgap.tools.online.replay import Estimates, Refused, Replay, World, replay_here, world_of
 
 
 def in_order(problem: str, seeds: int) -> Iterator[Any]:

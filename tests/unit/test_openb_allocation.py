@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from schedgap.benchmarks.snapshots.listings import openb
-from schedgap.benchmarks.studies.library import openb_allocation
+from schedgap.tools.judge.listings import openb
+from studies.library import openb_allocation
 
 NODES = "sn,cpu_milli,memory_mib,gpu,model\n" + "".join(f"n{n},{16000},{1000},{n % 3 + 1},T4\n" for n in range(8))
 PODS = "name,cpu_milli,memory_mib,num_gpu,gpu_milli,gpu_spec\n" + "".join(

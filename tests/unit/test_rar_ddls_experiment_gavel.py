@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from schedgap.benchmarks.studies import gavel_rar
-from schedgap.benchmarks.studies.gavel_rar import Meeting, Setting, main, meeting, with_contention
 from schedgap.formulations.rar_ddls.instance import RarDdlsInstance
+from studies import gavel_rar
+from studies.gavel_rar import Meeting, Setting, main, meeting, with_contention
 
 
 def three_rings() -> RarDdlsInstance:

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 from support.rar_brute_force import brute_force, random_tiny
 
-from schedgap.benchmarks.studies.speed.rar_ddls_grid import contended_grid
 from schedgap.formulations.rar_ddls.instance import RarDdlsInstance
 from schedgap.formulations.rar_ddls.job_options import JobOptions, job_options
 from schedgap.formulations.rar_ddls.rates import rate_table
@@ -14,6 +13,7 @@ from schedgap.solvers.exact.rar_ddls import cp
 from schedgap.solvers.exact.rar_ddls.intervals import IntervalModel
 from schedgap.solvers.exact.rar_ddls.search import LocalSearch
 from schedgap.solvers.result import SolveOptions, Status
+from studies.speed.rar_ddls_grid import contended_grid
 
 
 def with_equals(number: int) -> RarDdlsInstance:

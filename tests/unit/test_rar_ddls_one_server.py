@@ -8,13 +8,13 @@ import random
 import numpy as np
 import pytest
 
-from schedgap.benchmarks.studies.library.sources import one_server, packing
 from schedgap.formulations.rar_ddls.instance import RarDdlsInstance
 from schedgap.formulations.rar_ddls.job_options import job_options
 from schedgap.solvers.exact.rar_ddls.cp import _Strip, pack, solve_cp
 from schedgap.solvers.exact.rar_ddls.patterns import SlotPacking, knapsack
 from schedgap.solvers.exact.rar_ddls.search import BestSchedule
 from schedgap.solvers.result import SolveOptions, Status
+from studies.library.sources import one_server, packing
 
 
 def on_servers(gpus: int, jobs: list[tuple[int, int]], servers: int = 1) -> RarDdlsInstance:

@@ -8,12 +8,12 @@ from support.checks import rar_ddls as check
 from support.rar_brute_force import brute_force, random_tiny
 from support.work import PATIENCE
 
-from schedgap.benchmarks.studies.speed.rar_ddls_grid import FAMILIES, contended_grid
-from schedgap.benchmarks.studies.speed.rar_ddls_reach import contended_slots, cp_reach, method_reach
 from schedgap.formulations.rar_ddls.bounds import is_infeasible, lower_bound
 from schedgap.solvers import budget
 from schedgap.solvers.exact.rar_ddls.cp import solve_cp
 from schedgap.solvers.result import Deadline, SolveOptions, Status, Termination
+from studies.speed.rar_ddls_grid import FAMILIES, contended_grid
+from studies.speed.rar_ddls_reach import contended_slots, cp_reach, method_reach
 
 
 @pytest.mark.parametrize("family", FAMILIES)

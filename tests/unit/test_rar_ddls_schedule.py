@@ -7,12 +7,12 @@ import pytest
 from support.rar_plain_schedule import PlainSchedule
 from support.rar_random import random_small
 
-from schedgap.benchmarks.studies.speed.rar_ddls_grid import contended_grid
 from schedgap.formulations.rar_ddls.dynamics import simulate
 from schedgap.formulations.rar_ddls.instance import RarDdlsInstance
 from schedgap.formulations.rar_ddls.rates import rate_table
 from schedgap.formulations.rar_ddls.running import FAR, build_workload, placements, solution_of
 from schedgap.formulations.rar_ddls.schedule import ANY_RING, QUIET, Choices, Rings, list_schedule, scratch_for
+from studies.speed.rar_ddls_grid import contended_grid
 
 FAMILIES = ("pairs", "mixed", "quads")
 

@@ -12,8 +12,8 @@ from support.kubectl import cluster, node, pod
 
 import schedgap
 from schedgap.benchmarks.importers.slurm import NODE
-from schedgap.benchmarks.snapshots.reading import read_snapshot
-from schedgap.benchmarks.snapshots.table import RELEVANT, TABLES, UNREAD, row_of, tables, way_of
+from schedgap.tools.judge.reading import read_snapshot
+from schedgap.tools.judge.table import RELEVANT, TABLES, UNREAD, row_of, tables, way_of
 
 ROOT = Path(__file__).parents[2]
 DATA = ROOT / "tests" / "data"

@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from schedgap.benchmarks.audit.limit import backlog_integral
 from schedgap.solvers.certificates import checker, make
 from schedgap.solvers.certificates.linear import GRID, Rejected
+from schedgap.tools.audit.limit import backlog_integral
 
 Instance = Mapping[str, Any]
 POOLS = [{"id": "a", "gpus": 1}, {"id": "b", "gpus": 1}]

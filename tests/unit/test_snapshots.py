@@ -15,12 +15,6 @@ import pytest
 from support.kubectl import Data, cluster, node, pod, running
 
 import schedgap
-from schedgap.benchmarks.snapshots.asking import Asking
-from schedgap.benchmarks.snapshots.kubernetes.cluster import WHOLLY, Cluster
-from schedgap.benchmarks.snapshots.kubernetes.gangs import PREFERRED, REQUIRED
-from schedgap.benchmarks.snapshots.kubernetes.listing import Kubernetes, quantity
-from schedgap.benchmarks.snapshots.kubernetes.taking import Taking
-from schedgap.benchmarks.snapshots.reading import read_snapshot
 from schedgap.catalogue.run import run_method
 from schedgap.cli.main import main
 from schedgap.formulations.common.errors import InputError
@@ -28,6 +22,12 @@ from schedgap.formulations.gang_placement.instance import Gang
 from schedgap.solvers.certificates import checker
 from schedgap.solvers.certificates.tree import Unproven
 from schedgap.solvers.result import Deadline, SolveOptions, Status, clock
+from schedgap.tools.judge.asking import Asking
+from schedgap.tools.judge.kubernetes.cluster import WHOLLY, Cluster
+from schedgap.tools.judge.kubernetes.gangs import PREFERRED, REQUIRED
+from schedgap.tools.judge.kubernetes.listing import Kubernetes, quantity
+from schedgap.tools.judge.kubernetes.taking import Taking
+from schedgap.tools.judge.reading import read_snapshot
 
 
 def written(tmp_path: Path, data: Any) -> Path:
@@ -167,7 +167,7 @@ def test_without_time_for_it_an_engine_alone_proves_it(tmp_path: Path, monkeypat
     def unproven(*_: object) -> None:
         raise Unproven("no time")
 
-    monkeypatch.setattr("schedgap.benchmarks.snapshots.cures.prove", unproven)
+    monkeypatch.setattr("schedgap.tools.judge.cures.prove", unproven)
     data = {"problem": "gang-placement", "nodes": [{"id": "a", "gpus": [1000]}]}
     data["gangs"] = [{"id": "g", "pods": [{"count": 2, "gpu": 1000}]}]
     found = schedgap.judge(written(tmp_path, data), out=tmp_path / "out")
@@ -260,7 +260,7 @@ def test_each_question_has_its_part_of_the_time(tmp_path: Path, monkeypatch: pyt
         parts.append(options.deadline.remaining() or 0.0)
         return run_method(problem, instance, method, options)
 
-    monkeypatch.setattr("schedgap.benchmarks.snapshots.asking.run_method", run)
+    monkeypatch.setattr("schedgap.tools.judge.asking.run_method", run)
     gangs = [{"id": f"g{g}", "pods": [{"count": 1, "gpu": 3000, "request": {"x": 1}}]} for g in range(10)]
     data = {"problem": "gang-placement", "nodes": [{"id": "n", "gpus": [1000]}], "gangs": gangs}
     lost = schedgap.judge(written(tmp_path, data), time_limit=10_000).lost
@@ -376,7 +376,7 @@ def test_without_a_bound_none_is_shown(tmp_path: Path, monkeypatch: pytest.Monke
     def run(problem: Any, instance: Any, method: str, options: SolveOptions) -> Any:
         return replace(run_method(problem, instance, method, options), bound=None, status=Status.FEASIBLE)
 
-    monkeypatch.setattr("schedgap.benchmarks.snapshots.judge.run_method", run)
+    monkeypatch.setattr("schedgap.tools.judge.judge.run_method", run)
     data = schedgap.generate("gang-placement", "small-first").to_dict()
     data["reference_decision"] = {"placement": {"g0": [{"group": 0, "node": "n0", "devices": [0, 1, 2, 3]}]}}
     found = schedgap.judge(written(tmp_path, data))
@@ -394,7 +394,7 @@ def test_many_single_pods_are_placed_as_well_as_the_compiled_rules_do(
     def run(problem: Any, instance: Any, method: str, options: SolveOptions) -> Any:  # no time for anything
         return run_method(problem, instance, method, replace(options, stages=frozenset(), deadline=Deadline(clock())))
 
-    monkeypatch.setattr("schedgap.benchmarks.snapshots.judge.run_method", run)
+    monkeypatch.setattr("schedgap.tools.judge.judge.run_method", run)
     monkeypatch.setattr("schedgap.heuristics.gang_placement.stream.WORTH", 1)
     parts = (400, 600, 400, 600, 1000, 300, 700)
     gangs = [
@@ -414,8 +414,8 @@ def test_the_time_limit_is_that_of_the_whole(tmp_path: Path, monkeypatch: pytest
         moments.append((options.deadline.moment or float("inf"), clock()))
         return run_method(problem, instance, method, options)
 
-    monkeypatch.setattr("schedgap.benchmarks.snapshots.asking.run_method", run)
-    monkeypatch.setattr("schedgap.benchmarks.snapshots.judge.run_method", run)
+    monkeypatch.setattr("schedgap.tools.judge.asking.run_method", run)
+    monkeypatch.setattr("schedgap.tools.judge.judge.run_method", run)
     began = clock()
     schedgap.judge(written(tmp_path, cluster()), time_limit=1000)
     first, *others = (moment for moment, _ in moments)
@@ -963,7 +963,7 @@ def test_the_best_decision_is_no_worse_than_a_rules_before_programs_have_one(
     def run(problem: Any, instance: Any, method: str, options: SolveOptions) -> Any:
         return run_method(problem, instance, method, replace(options, stages=frozenset()))
 
-    monkeypatch.setattr("schedgap.benchmarks.snapshots.judge.run_method", run)
+    monkeypatch.setattr("schedgap.tools.judge.judge.run_method", run)
     nodes = [{"id": f"n{n}", "gpus": [1000] * 4} for n in range(20)]
     gangs = [{"id": f"g{g}", "pods": [{"count": 1, "gpu": 1000}]} for g in range(200)]
     data = {"problem": "gang-placement", "nodes": nodes, "gangs": gangs}

@@ -12,10 +12,6 @@ from oracles.cross import with_search
 from oracles.hard_numbers import FAMILIES
 
 from schedgap.benchmarks.instances import find_preset, make_instance, workload_of
-from schedgap.benchmarks.studies.speed.__main__ import MEASUREMENTS
-from schedgap.benchmarks.studies.speed.__main__ import main as main_of_speed
-from schedgap.benchmarks.studies.speed.charts import round_time_figure, trap_figure
-from schedgap.benchmarks.studies.speed.field import solved, table
 from schedgap.benchmarks.suites.plan import SUITES, plan, suites_of
 from schedgap.benchmarks.suites.runner import execute
 from schedgap.benchmarks.sweep.warm import warm_once
@@ -23,6 +19,10 @@ from schedgap.catalogue.registry import all_problems
 from schedgap.catalogue.run import run_method
 from schedgap.formulations.common.errors import InputError
 from schedgap.solvers.result import SolveOptions
+from studies.speed.__main__ import MEASUREMENTS
+from studies.speed.__main__ import main as main_of_speed
+from studies.speed.charts import round_time_figure, trap_figure
+from studies.speed.field import solved, table
 
 
 @pytest.mark.parametrize("problem_id", all_problems())
@@ -82,7 +82,7 @@ def test_what_a_log_costs_has_exponents(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "instead"), [("cross", "oracles.cross"), ("scale", "benchmarks.studies.speed"), ("paper", "reproduce")]
+    ("name", "instead"), [("cross", "oracles.cross"), ("scale", "studies.speed"), ("paper", "reproduce")]
 )
 def test_suites_of_earlier_versions_say_what_does_it_now(name: str, instead: str) -> None:
     with pytest.raises(InputError, match=f"suite: '{name}' is no suite any more; .*{instead}"):

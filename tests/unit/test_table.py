@@ -12,7 +12,6 @@ import pytest
 from support.toy import generate, toy
 
 from schedgap.benchmarks.judging.judge import LedgerVerdict
-from schedgap.benchmarks.library import Worst
 from schedgap.benchmarks.records import FILES, Record, metrics_text
 from schedgap.benchmarks.report.aggregate import WITHIN, blocks, claims, headline, survivors
 from schedgap.benchmarks.report.analysis import analyse, instance_path
@@ -27,6 +26,7 @@ from schedgap.benchmarks.report.sheets import (
     run_text,
 )
 from schedgap.benchmarks.text import fixed, nearest, number, percent, refuting, seconds, significant, table
+from schedgap.benchmarks.worst import Worst
 from schedgap.catalogue.problem import Problem
 from schedgap.solvers.result import Result, Status
 

@@ -8,13 +8,11 @@ from pathlib import Path
 
 from schedgap.benchmarks.judging.judge import all_verdicts, ledger_verdict, write_counterexamples
 from schedgap.benchmarks.ledger.verify import verify
-from schedgap.benchmarks.studies.ledger_verdicts import collect
 from schedgap.catalogue.registry import all_problems, parse_instance
+from studies.ledger_verdicts import collect
 
 DOCS = Path(__file__).parents[2] / "docs"
-WRITE = (
-    "schedgap verify --out FOLDER, then python -m schedgap.benchmarks.studies.ledger_verdicts FOLDER, writes it anew"
-)
+WRITE = "schedgap verify --out FOLDER, then python -m studies.ledger_verdicts FOLDER, writes it anew"
 
 
 def _page() -> dict[str, str]:

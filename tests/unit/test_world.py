@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import schedgap
-from schedgap.benchmarks.snapshots.judgement import NOTHING_WAITS, Judgement
+from schedgap.tools.judge.judgement import NOTHING_WAITS, Judgement
 
 WORLD = Path(__file__).parents[1] / "data" / "world"
 

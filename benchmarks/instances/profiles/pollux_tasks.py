@@ -1,6 +1,6 @@
 """The six tasks of the Pollux traces: iteration-time models fitted to its published measurements.
 
-Times: least squares (benchmarks/studies/pollux_fit.py) on the placements and scalability tables of
+Times: least squares (studies/pollux_fit.py) on the placements and scalability tables of
 petuum/adaptdl, branch osdi21-artifact (Apache-2.0); root mean square errors 9 to 13%. A test repeats the fit
 where the tables are there. Memory is not in those tables: the values are assumptions of ours, in GB, such
 that every task fits 11 GB alone and the larger pairs only with accumulation.

@@ -1,1 +1,0 @@
-"""The library for a host: tables of methods, and static pages."""

@@ -1,0 +1,1 @@
+"""The library of frozen instances: its records, what improves them, its pages."""
