@@ -11,6 +11,8 @@ from hypothesis import HealthCheck, settings
 sys.path.insert(0, str(Path(__file__).parent))
 sys.path.append(str(Path(__file__).parents[1]))  # studies/ stands in a checkout alone
 
+from support.command import Command
+
 # A shell may start tests in the background with SIGINT ignored; those about Ctrl-C need it.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
@@ -31,3 +33,24 @@ def _users_code_ends_with_its_test(tmp_path_factory: pytest.TempPathFactory) -> 
             del sys.modules[name]
     if method := sys.modules.get("schedgap.catalogue.method"):
         method._FOLDERS.clear()
+
+
+DATA = Path(__file__).parent / "data"
+
+
+@pytest.fixture
+def command(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Command:
+    """Runs a command in this process."""
+    return Command(capsys, monkeypatch)
+
+
+@pytest.fixture
+def data() -> Path:
+    """The reference cases."""
+    return DATA
+
+
+@pytest.fixture
+def mixed(data: Path) -> Path:
+    """A case with rings that cross; its optimum is 12."""
+    return data / "rar-14-mixed.json"

@@ -310,7 +310,7 @@ def test_a_worker_with_another_version_is_refused_in_one_line(lasting: Cluster, 
     """Its rows would be kept as if they came from the version here."""
     home = Path(schedgap.__file__).parents[1]
     shutil.copytree(home / "interface", tmp_path / "schedgap")
-    for part in ("formulations", "solvers", "heuristics", "catalogue", "benchmarks"):
+    for part in ("formulations", "solvers", "heuristics", "catalogue", "benchmarks", "tools"):
         shutil.copytree(home / part, tmp_path / "schedgap" / part, ignore=shutil.ignore_patterns("collection"))
     with (tmp_path / "schedgap" / "heuristics" / "__init__.py").open("a") as changed:
         changed.write("# another version\n")

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-LAYERS = ("formulations", "solvers", "heuristics", "catalogue", "benchmarks")
+LAYERS = ("formulations", "solvers", "heuristics", "catalogue", "benchmarks", "tools")
 
 
 @dataclass(frozen=True)

@@ -117,7 +117,7 @@ def test_nobody_else_makes_a_solver() -> None:
     package = Path(__file__).parent.parent.parent
     made = {
         path.name
-        for folder in ("solvers", "heuristics", "benchmarks", "interface")
+        for folder in ("solvers", "heuristics", "benchmarks", "interface", "tools", "studies")
         for path in (package / folder).rglob("*.py")
         for maker in ("CpSolver()", "SolveWrapper", "SatParameters()")
         if maker in path.read_text()

@@ -22,7 +22,7 @@ from schedgap.tools.laboratory.papers.contention import Measurement, fit, read_m
 from studies.speed.charts import trap_figure
 from studies.speed.comm_contention import trap_ratios
 
-MEASURED = Path(__file__).parents[2] / "benchmarks" / "laboratory" / "measured" / "comm-contention.csv"
+MEASURED = Path(__file__).parents[2] / "tools" / "laboratory" / "measured" / "comm-contention.csv"
 """Mean times of concurrent all-reduces as measured by the authors of paper 001 (github.com/HKBU-HPML/dl-scheduling)."""
 
 

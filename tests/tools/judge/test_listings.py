@@ -110,7 +110,7 @@ def test_what_a_person_wrote_about_a_node_does_not_count(end: str, tmp_path: Pat
     assert read_snapshot(snapshot, nodes=nodes, names=True).instance == read.instance
 
 
-FIELD = Path(__file__).parents[1] / "data" / "field"
+FIELD = Path(__file__).parents[2] / "data" / "field"
 LIVE = (str(FIELD / "squeue-22.05.json"), str(FIELD / "scontrol-nodes-live.txt"))
 """A real Slurm 22.05.8 while jobs ran and waited; tests/data/field/README.md says how it was made."""
 

@@ -44,7 +44,7 @@ def test_no_certificate_is_left_without_its_record_and_the_collection_stays_smal
 
 
 def test_versions_of_the_collection_and_of_its_citation_agree() -> None:
-    citation = (Path(__file__).parents[2] / "CITATION.cff").read_text(encoding="utf-8")
+    citation = (Path(__file__).parents[3] / "CITATION.cff").read_text(encoding="utf-8")
     facts = about()
     assert facts["title"] in citation and f'version: "{facts["version"]}"' in citation and facts["license"] == "MIT"
 
@@ -74,7 +74,7 @@ def test_instances_of_public_logs_name_their_terms() -> None:
     shipped = {entry.id: entry.known for entry in RECORDS if entry.known.kind == "imported"}
     assert {name: (known.license, known.cite) for name, known in shipped.items()} == declared and len(declared) >= 12
     assert len(set(declared.values())) == 5 and {known.license for known in shipped.values()} <= {*FREE}
-    logs = Path(__file__).parents[2].parent / "shared" / "data"
+    logs = Path(__file__).parents[3].parent / "shared" / "data"
     if logs.is_dir():
         made = [one for problem in LOGS for one in sources(problem, logs) if one.kind == "imported"]
         assert {one.id: one.instance.content_hash() for one in made} == {id: one.hash for id, one in shipped.items()}

@@ -21,7 +21,7 @@ from schedgap.tools.laboratory.papers import NAMES, find_paper
 from schedgap.tools.laboratory.running import draws_of, reproduce
 from studies.publish import DATA, PAGE, publish
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 
 
 def _finished(folder: Path) -> dict[str, float]:

@@ -13,7 +13,7 @@ from schedgap.catalogue.registry import find_problem
 from schedgap.tools.audit.page import _gantt
 from schedgap.tools.audit.sides import typed_instance, typed_record, typed_times
 
-FIELD = Path(__file__).parents[1] / "data" / "field"
+FIELD = Path(__file__).parents[2] / "data" / "field"
 HADAR = find_problem("hadar")
 SERVERS = [TraceServer("n1", 2, "v100"), TraceServer("n2", 2, "a100")]
 

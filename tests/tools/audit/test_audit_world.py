@@ -18,7 +18,7 @@ from schedgap.tools.audit.policies import POLICIES, ranks, schedule, search
 from schedgap.tools.audit.reached import Reached
 from schedgap.tools.audit.reading import held_of, read_cluster
 
-WORLD = Path(__file__).parents[1] / "data" / "world"
+WORLD = Path(__file__).parents[2] / "data" / "world"
 
 
 def test_reached_never_below_what_exists_and_the_limit_never_above() -> None:

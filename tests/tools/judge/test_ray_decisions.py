@@ -17,7 +17,7 @@ from schedgap.formulations.gang_placement.instance import GangPlacementInstance
 from schedgap.heuristics.gang_placement.cluster import Cluster
 from schedgap.heuristics.gang_placement.ray import STRATEGIES
 
-RECORDED = Path(__file__).parents[1] / "data" / "ray" / "decisions.json"
+RECORDED = Path(__file__).parents[2] / "data" / "ray" / "decisions.json"
 DECISIONS: list[dict[str, Any]] = json.loads(RECORDED.read_text(encoding="utf-8"))["decisions"]
 LIVE = os.environ.get("SCHEDGAP_RAY")
 """A Python that has ray; with it the decisions are asked for anew."""

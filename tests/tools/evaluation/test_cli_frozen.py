@@ -172,7 +172,7 @@ def other() -> Iterator[FrozenJudge]:
 
 def test_what_looks_better_than_the_best_is_told(other: FrozenJudge, tmp_path: Path) -> None:
     """The canary: a task begins before it is there, on an instance on which that pays; else it does what is allowed."""
-    row = json.loads((Path(__file__).parents[1] / "data" / "canaries.json").read_text())["comm-contention"]
+    row = json.loads((Path(__file__).parents[2] / "data" / "canaries.json").read_text())["comm-contention"]
     entry = next(one for one in other.entries if one.id == row["instance"])
     known = [[task["size"], task["release"]] for task in entry.data["tasks"]]
     code = f"""import schedgap

@@ -40,7 +40,7 @@ from schedgap.tools.evaluation.card import Card, Trial
 from schedgap.tools.evaluation.contained import Bounds, Contained, Failed
 
 FILE = Path(foreign.__file__)
-PAGE = Path(__file__).parents[2] / "docs" / "evaluating.md"
+PAGE = Path(__file__).parents[3] / "docs" / "evaluating.md"
 INSTANCE = make_instance(PROBLEM, "tiny", 0, {"ample": True})
 BOUNDS = Bounds(seconds=300.0, memory=1 << 30, warm=False)
 

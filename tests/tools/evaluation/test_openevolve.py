@@ -13,7 +13,7 @@ from support.openevolve_client import BODIES, PROBLEM, programs
 
 from schedgap.tools.evaluation.frozen import FrozenJudge
 
-OUTCOME = json.loads((Path(__file__).parents[1] / "data" / "openevolve.json").read_text())
+OUTCOME = json.loads((Path(__file__).parents[2] / "data" / "openevolve.json").read_text())
 WAITS = ("slow", "endless")
 """Of these the judge waits for its limits, which `test_cli_frozen` has with shorter ones."""
 

@@ -11,7 +11,7 @@ import pytest
 import schedgap
 from schedgap.tools.judge.judgement import NOTHING_WAITS, Judgement
 
-WORLD = Path(__file__).parents[1] / "data" / "world"
+WORLD = Path(__file__).parents[2] / "data" / "world"
 
 
 def judged(name: str, **more: Any) -> Judgement:

@@ -15,7 +15,7 @@ from schedgap.formulations.gang_placement.instance import GangPlacementInstance
 from schedgap.solvers.result import SolveOptions, Status
 
 PROBLEM = find_problem("gang-placement")
-DATA = json.loads((Path(__file__).parents[1] / "data" / "kueue" / "cases.json").read_text(encoding="utf-8"))
+DATA = json.loads((Path(__file__).parents[2] / "data" / "kueue" / "cases.json").read_text(encoding="utf-8"))
 CASES: list[dict[str, Any]] = DATA["cases"]
 _SCATTERED = "6 pods fit into hosts scattered across the whole datacenter even they could fit into single rack; BestFit"
 BETTER = {

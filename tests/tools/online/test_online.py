@@ -193,7 +193,7 @@ def test_regret_without_preemption_grows_with_the_number_of_jobs() -> None:
 
 def test_the_hunt_found_that_the_ratio_grows() -> None:
     """The instances that an adversary ended with, of at most 2 to 16 jobs on one GPU, as in the table of the docs."""
-    data = Path(__file__).parents[1] / "data" / "online-growth.json"
+    data = Path(__file__).parents[2] / "data" / "online-growth.json"
     ratios = []
     for row in json.loads(data.read_text()):
         instance = GpuSharingInstance.parse(row)

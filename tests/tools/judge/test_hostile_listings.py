@@ -25,7 +25,7 @@ from pathlib import Path
 print(re.search(r"VmHWM:\\s*([0-9]+)", Path("/proc/self/status").read_text())[1])
 """
 """Its own memory in kB at most; what rusage tells begins with that of the process that started it."""
-WORLD = Path(__file__).parents[1] / "data" / "world"
+WORLD = Path(__file__).parents[2] / "data" / "world"
 READ = """
 import sys, time
 from schedgap.tools.judge.reading import read_snapshot

@@ -19,8 +19,8 @@ from schedgap.tools.audit.record import rebuild
 from schedgap.tools.audit.result import Audit, scores
 from schedgap.tools.audit.run import detect
 
-FIELD = Path(__file__).parents[1] / "data" / "field"
-SHARED = Path(__file__).parents[2].parent / "shared" / "data"
+FIELD = Path(__file__).parents[2] / "data" / "field"
+SHARED = Path(__file__).parents[3].parent / "shared" / "data"
 TABLE = {"id": "id", "gpus": "g", "arrival": "in", "start": "from", "end": "to", "nodes": "at", "tenant": "who"}
 
 

@@ -23,7 +23,7 @@ for arguments in json.load(sys.stdin):
     print("status", main(arguments), file=sys.stderr)
 """
 NOBODY = 65534
-TESTS = Path(__file__).parents[1]
+TESTS = Path(__file__).parents[2]
 PROBES = (str(TESTS / "cli" / "test_isolation.py"), "-k", "reaches_nothing or works_where or container")
 PR_CAPBSET_DROP = 24
 CAPABILITIES = 64

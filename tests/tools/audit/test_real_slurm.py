@@ -19,7 +19,7 @@ import pytest
 from schedgap import audit, judge
 from schedgap.tools.judge.reading import read_snapshot
 
-CLUSTER = Path(__file__).parents[1] / "data" / "field" / "cluster"
+CLUSTER = Path(__file__).parents[2] / "data" / "field" / "cluster"
 JOBS = 40
 COLUMNS = "JobID,Submit,Eligible,Start,End,State,ReqTRES,AllocTRES,NodeList,Timelimit,Partition,User"
 pytestmark = pytest.mark.skipif(

@@ -217,7 +217,7 @@ def test_what_a_script_imports_from_is_not_readable(tmp_path: Path, monkeypatch:
 
 def test_no_other_installation_tells_answers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The system's Python, whose libraries may be read, may have another schedgap."""
-    library = tmp_path / "lib" / "python3.11" / "site-packages" / "schedgap" / "benchmarks" / "library"
+    library = tmp_path / "lib" / "python3.11" / "site-packages" / "schedgap" / "tools" / "library"
     library.mkdir(parents=True)
     (library.parent / "other.py").write_text("")
     monkeypatch.setattr(sys, "base_prefix", str(tmp_path))

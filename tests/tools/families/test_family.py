@@ -28,7 +28,7 @@ from schedgap.tools.families.run import Lifted
 from schedgap.tools.families.run import hunt_family as hunt_family_of
 from schedgap.tools.families.search import variants
 
-FOLDER = Path(__file__).parents[2] / "docs" / "counterexamples" / "families"
+FOLDER = Path(__file__).parents[3] / "docs" / "counterexamples" / "families"
 STORED = sorted(FOLDER.glob("*.json"))
 
 

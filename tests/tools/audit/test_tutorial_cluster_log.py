@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-TUTORIALS = Path(__file__).parents[2] / "docs" / "tutorials"
+TUTORIALS = Path(__file__).parents[3] / "docs" / "tutorials"
 
 
 def test_the_conclusion_is_what_the_cells_compute(monkeypatch: pytest.MonkeyPatch) -> None:

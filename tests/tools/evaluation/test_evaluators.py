@@ -66,7 +66,7 @@ def test_its_own_program_gets_a_score(command: Command, tmp_path: Path, monkeypa
         judge_of.cache_clear()
 
 
-CANARIES = json.loads((Path(__file__).parents[1] / "data" / "canaries.json").read_text())
+CANARIES = json.loads((Path(__file__).parents[2] / "data" / "canaries.json").read_text())
 """By problem a stored instance, and an answer that looks better than the best and breaks one rule or two."""
 
 

@@ -30,7 +30,7 @@ from schedgap.tools.library.improve import Offer, credit, judge
 from schedgap.tools.library.site import EVERYTHING, SCHEMA, Site, content_hash, everything, schema
 from schedgap.tools.library.standings import Outcome, standings
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 WORKFLOW = Path(".github/workflows/library.yml")
 ID = "rar-ddls/worst-ff"
 FEW = (ID, "rar-ddls/tiny-1", "rar-ddls/paper-80-0", "ddl-cluster/paper-160-0", "hadar/tiny-1")
@@ -209,7 +209,7 @@ def origin(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for path in (WORKFLOW, Path(".github/library_submission.py")):
         (work / path).parent.mkdir(parents=True, exist_ok=True)
         (work / path).write_bytes((ROOT / path).read_bytes())
-    collection = work / "benchmarks" / "library" / "collection"
+    collection = work / "tools" / "library" / "collection"
     entry = find(ID)
     poor = find("rar-ddls/tiny-1")
     poor.write(collection)
@@ -337,7 +337,7 @@ def better(mine: Path, certificate: bytes | None = None) -> Path:
     """What `library submit` writes into a checkout, with the shipped record's schedule; the record's file."""
     from schedgap.tools.library.records import library_submit
 
-    collection = mine / "benchmarks" / "library" / "collection"
+    collection = mine / "tools" / "library" / "collection"
     shipped = find(ID)
     given = None
     if certificate is not None:
