@@ -21,8 +21,8 @@ import zlib
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from schedgap.tools.library.collection import KEY, BestKnown, Entry, read
 from schedgap.formulations.common.errors import InputError
+from schedgap.tools.library.collection import KEY, BestKnown, Entry, read
 
 COLLECTION = PurePosixPath("tools/library/collection")
 LEVELS, SYSTEMS = (0, 2, 4), (3, 10, 19, 255)

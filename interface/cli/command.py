@@ -21,6 +21,19 @@ class Command:
     run: Callable[[argparse.Namespace], int]
 
 
-def tool_commands() -> dict[str, EntryPoint]:
-    """The commands of installed tools by name, none of them loaded."""
-    return {entry.name: entry for entry in sorted(entry_points(group=GROUP), key=lambda entry: entry.name)}
+def loaded_commands(wanted: str | None) -> dict[str, Command]:
+    """The commands of installed tools by name: the wanted one alone where there is such a one, else all."""
+    entries = {entry.name: entry for entry in sorted(entry_points(group=GROUP), key=lambda entry: entry.name)}
+    chosen = {wanted: entries[wanted]} if wanted in entries else entries
+    return {name: command for name, entry in chosen.items() if (command := _loaded(entry)) is not None}
+
+
+def _loaded(entry: EntryPoint) -> Command | None:
+    """The command; None where its tool was taken out of this checkout."""
+    try:
+        command: Command = entry.load()
+    except ModuleNotFoundError as error:
+        if error.name is None or not entry.module.startswith(error.name):
+            raise
+        return None
+    return command

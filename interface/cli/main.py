@@ -14,7 +14,7 @@ from typing import TextIO, cast
 
 from schedgap import interrupt
 from schedgap.cli.arguments import Parser, refuse_spaces, split_settings
-from schedgap.cli.command import Command, tool_commands
+from schedgap.cli.command import loaded_commands
 from schedgap.formulations.common.errors import SchedgapError
 from schedgap.interrupt import INTERRUPTED, Door, at_once, at_work, deaf, engines_left, leave, terminate_like_ctrl_c
 
@@ -171,7 +171,7 @@ def _run_of(command: str) -> Callable[[argparse.Namespace], int]:
     if command in COMMANDS:
         module = importlib.import_module(f"schedgap.cli.{COMMANDS[command][0]}")
         return cast("Callable[[argparse.Namespace], int]", getattr(module, f"run_{command}"))
-    return cast("Command", tool_commands()[command].load()).run
+    return loaded_commands(command)[command].run
 
 
 def _parser(wanted: str | None) -> argparse.ArgumentParser:
@@ -183,7 +183,7 @@ def _parser(wanted: str | None) -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action=_Version, nargs=0, help="print the version")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
-    tools = {} if wanted in COMMANDS else {name: entry.load() for name, entry in tool_commands().items()}
+    tools = {} if wanted in COMMANDS else loaded_commands(wanted)
     lines = {name: (line, example) for name, (_, line, example) in COMMANDS.items()}
     lines |= {name: (tool.line, tool.example) for name, tool in tools.items()}
     for name, (line, example) in lines.items():

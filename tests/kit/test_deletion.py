@@ -75,3 +75,27 @@ def test_a_problem_without_the_other_seven_and_without_tools(problem: str, tmp_p
     allowed = {hunt: (0, 4)} | ({"solve i.json --method cpsat": (2,)} if problem == "comm-contention" else {})
     wrong = {command: told for command, told in statuses.items() if told[0] not in allowed.get(command, (0,))}
     assert not wrong
+
+
+DATA = TESTS / "data"
+FAMILY = TESTS.parent / "docs" / "counterexamples" / "families" / "comm-contention-adadual.json"
+BUILT_ON = {"library": {"evaluation"}, "online": {"evaluation"}}
+"""Tools that leave with a tool, since they are built on it."""
+ANSWER = {
+    "audit": f"audit {DATA / 'field' / 'sacct.txt'} {DATA / 'field' / 'scontrol-nodes.txt'} --methods fifo --window 40",
+    "judge": f"judge {DATA / 'world' / 'judge' / 'k8s-eight-of-8G.json'} --time-limit 5",
+    "evaluation": "new heuristic mine --out made",
+    "families": f"generate {FAMILY} --set n=2 --out n.json",
+    "laboratory": "list experiments",
+    "library": "library list --problem rar-ddls",
+}
+"""One command that each tool answers; online is a part of evaluate and of the API."""
+
+
+@pytest.mark.parametrize("tool", TOOLS)
+def test_all_others_answer_without_a_tool(tool: str, tmp_path: Path) -> None:
+    gone = {tool} | BUILT_ON.get(tool, set())
+    commands = ["generate rar-ddls --preset tiny --out i.json", "solve i.json --out s.json", "check i.json s.json"]
+    commands += [command for name, command in ANSWER.items() if name not in gone]
+    statuses = answers(set(), gone, tmp_path, commands)
+    assert not {command: told for command, told in statuses.items() if told[0] not in (0, 4)}

@@ -33,7 +33,6 @@ from schedgap.tools.audit.exclusive import BASE, exclusive_instance, exclusive_t
 from schedgap.tools.audit.load import Clash
 from schedgap.tools.audit.record import placed_on, rebuild, slots_of
 from schedgap.tools.audit.result import RECORDED, Row, Scores, Side, Times, scores
-from schedgap.tools.evaluation.contained import Bounds, Contained, Failed
 
 # The recorded schedule as a solution of hadar: GPUs of several types, a run of slots for every job.
 
@@ -339,6 +338,8 @@ class Sides:
 
     def _users(self, instance: Instance, scheduler: str) -> Row:
         """The user's scheduler, in a process of its own."""
+        from schedgap.tools.evaluation.contained import Bounds, Contained, Failed  # a tool that may not be here
+
         bounds = Bounds(self.time_limit, round(self.memory * 2**30))
         with Contained(scheduler, self.problem, bounds) as contained:
             try:

@@ -24,7 +24,11 @@ for arguments in json.load(sys.stdin):
 """
 NOBODY = 65534
 TESTS = Path(__file__).parents[2]
-PROBES = (str(TESTS / "cli" / "test_isolation.py"), "-k", "reaches_nothing or works_where or container")
+PROBES = (
+    str(TESTS / "tools" / "evaluation" / "test_isolation.py"),
+    "-k",
+    "reaches_nothing or works_where or container",
+)
 PR_CAPBSET_DROP = 24
 CAPABILITIES = 64
 
