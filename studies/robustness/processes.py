@@ -23,9 +23,11 @@ PATIENCE = 600.0
 _WRITES = os.O_WRONLY | os.O_RDWR
 READY = b"ready\n"
 """Said by a run once the command line is loaded; before it Python itself tells of Ctrl-C."""
+CHECKOUT = Path(__file__).resolve().parents[2]
 RUNS = f"""
 import os, sys
 from pathlib import Path
+sys.path.append({str(CHECKOUT)!r})
 from studies.robustness.processes import end_at, hunt_briefly
 from schedgap.cli.main import main
 folder, change, number = sys.argv[1:4]

@@ -10,6 +10,7 @@ import sys
 import tomllib
 from fractions import Fraction
 from importlib import import_module
+from importlib.metadata import entry_points
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -180,13 +181,16 @@ def test_the_readme_names_every_method(problem: Problem) -> None:
 
 
 def test_every_module_that_a_page_runs_is_installed() -> None:
-    """``python -m schedgap...`` works after ``pip install .``; a line about a checkout may say what works there."""
+    """``python -m schedgap...`` works after ``pip install .``, ``python -m studies...`` in a checkout."""
     packages = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["setuptools"]["packages"]
     run = 0
     for page in [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]:
         for line in page.read_text(encoding="utf-8").splitlines():
-            for module in re.findall(r"python -m (schedgap[\w.]*)", line):
+            for module in re.findall(r"python -m ((?:schedgap|studies)(?:\.[a-z]\w*)+)", line):
                 run += 1
+                if module.startswith("studies"):
+                    assert find_spec(module) is not None, f"{page.name}: {module}"
+                    continue
                 parent = module.rpartition(".")[0]
                 assert module in packages or parent in packages or "pip install -e" in line, f"{page.name}: {module}"
     assert run > 3
@@ -218,11 +222,13 @@ def test_everything_public_is_on_the_page_of_the_api() -> None:
     text = (ROOT / "docs" / "reference" / "api.md").read_text(encoding="utf-8")
     entries = dict(re.findall(r"^::: ([\w.]+)\n((?: +.*\n)+)", text, re.MULTILINE))
     members = {f"{home}.{one}" for home, options in entries.items() for one in re.findall(r"\w+", options)}
-    absent = [name for name in schedgap.__all__ if f"{schedgap._HOME[name]}.{name}" not in members | entries.keys()]
+    tools = {entry.name: entry.module for entry in entry_points(group="schedgap.functions")}
+    homes = {name: schedgap._HOME.get(name) or tools[name] for name in schedgap.__all__}
+    absent = [name for name, home in homes.items() if f"{home}.{name}" not in members | entries.keys()]
     assert not absent
     for entry in entries:  # and each entry is there
         home, _, name = entry.rpartition(".")
-        assert find_spec(entry) is not None if home == "schedgap" else hasattr(import_module(home), name), entry
+        assert hasattr(import_module(home), name) or find_spec(entry) is not None, entry
 
 
 def _anchors(page: Path) -> set[str]:
