@@ -115,7 +115,7 @@ def _page(paper: Paper, findings: Sequence[Finding]) -> str:
         f"Written by `schedgap reproduce {paper.id}`, draws with seeds from {FIRST_SEED} on.{some} Every method "
         "runs on "
         "the same draws; differences are taken draw by draw, and ± is the half-width of a 95% confidence interval "
-        "(Student's t). How a verdict is reached is said in [reproduction.md](reproduction.md); claims are in our "
+        "(Student's t). How a verdict is reached is said in [What reproduces](reproduction.md); claims are in our "
         "words. "
         "*Ratio to the bound* is the objective against a certified bound on the optimum, at least 1: what is left "
         "to gain."
