@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from schedgap.benchmarks.instances import workload_of
@@ -142,24 +142,25 @@ def names(part: str, problem: str | None = None) -> list[str]:
 
 def papers() -> Mapping[str, str]:
     """The papers by number, each with the name that :func:`reproduce` takes too; none without the laboratory."""
-    from schedgap.reading import of_tools
-
-    try:
-        listed: Callable[[], Mapping[str, str]] = of_tools("papers")
-    except InputError:
-        return {}
-    return listed()
+    listed: Mapping[str, str] = _of_laboratory("papers")
+    return listed
 
 
 def experiments() -> Mapping[str, Sequence[tuple[str, str]]]:
     """Every paper, "000 (sjf-bco)", with the id and title of each of its items; none without the laboratory."""
+    listed: Mapping[str, Sequence[tuple[str, str]]] = _of_laboratory("experiments")
+    return listed
+
+
+def _of_laboratory(name: str) -> Any:
+    """What a function of the laboratory lists; empty where that tool is not installed."""
     from schedgap.reading import of_tools
 
     try:
-        listed: Callable[[], Mapping[str, Sequence[tuple[str, str]]]] = of_tools("experiments")
+        function = of_tools(name)
     except InputError:
         return {}
-    return listed()
+    return function()
 
 
 def preset_settings(problem: str, preset: str | None = None) -> list[str]:

@@ -17,7 +17,7 @@ from schedgap.benchmarks.importers.formats import CLUSTERS, COLUMNS, POLLUX, SIA
 from schedgap.benchmarks.importers.kubernetes import KUBERNETES, kubernetes_nodes
 from schedgap.benchmarks.importers.rows import Format, Notes, opened, read_rows
 from schedgap.benchmarks.importers.slurm import Listed, slurm_nodes
-from schedgap.benchmarks.instances import LARGE_HOURS, PER_SERVER, SMALL_HOURS
+from schedgap.benchmarks.instances import LARGE_HOURS, PER_SERVER, SMALL_HOURS, log_uniform
 from schedgap.catalogue.workload import Importer
 from schedgap.formulations.common.errors import InputError, near
 from schedgap.formulations.common.instance import MOST_GPUS, Instance
@@ -381,7 +381,7 @@ def read_trace(
         notes.add(f"durations are drawn (seed {seed}), the file has none")
         hours = [LARGE_HOURS if job.gpus > PER_SERVER else SMALL_HOURS for job in jobs]
         jobs = [
-            replace(job, duration=3600.0 * math.exp(rng.uniform(math.log(low), math.log(high))))
+            replace(job, duration=3600.0 * log_uniform(rng, low, high))
             for job, (low, high) in zip(jobs, hours, strict=True)
         ]
     stem = f"{form.id}-{Path(path).stem}"[:180]

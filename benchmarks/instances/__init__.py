@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import importlib
+import math
 from collections.abc import Mapping
 from typing import Annotated, Literal, TypeAlias
 
+import numpy as np
 from pydantic import Field
 
 from schedgap.catalogue.problem import Problem
@@ -71,6 +73,11 @@ def make_instance(
     if seed < 0:
         raise InputError(f"seed: must be at least 0, got {seed}")
     return preset.make(seed, settings or {})
+
+
+def log_uniform(rng: np.random.Generator, low: float, high: float) -> float:
+    """A number whose logarithm is drawn uniformly between those of `low` and `high`."""
+    return math.exp(rng.uniform(math.log(low), math.log(high)))
 
 
 PER_SERVER = 4

@@ -221,12 +221,5 @@ def headline(found: Iterable[Claim], name: str, kind: str) -> Claim | None:
     return min(bounds, key=lambda c: (not c.held + c.refuted, not c.refuted, c.most or math.inf), default=None)
 
 
-def half_width(values: pd.Series[float]) -> float:
-    """Half of the 95% confidence interval of the mean of two values or more, by Student's t."""
-    from scipy.special import stdtrit  # takes a moment to import
-
-    return float(stdtrit(len(values) - 1, 0.975)) * float(values.std()) / math.sqrt(len(values))
-
-
 def _mean(values: pd.Series[float]) -> float:
     return math.fsum(values) / len(values)

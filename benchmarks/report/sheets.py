@@ -7,6 +7,7 @@ import textwrap
 from collections.abc import Sequence
 from dataclasses import replace
 
+import numpy as np
 import pandas as pd
 
 from schedgap.benchmarks.anytime import PRIMAL_INTEGRAL
@@ -18,7 +19,6 @@ from schedgap.benchmarks.report.aggregate import (
     blocks,
     claims,
     exact_methods,
-    half_width,
     mean_metrics,
     survivors,
 )
@@ -156,6 +156,15 @@ _FEW = 4
 """Groups of instances that a heading names; of more it says the number."""
 
 
+def _half_width(values: pd.Series[float]) -> float:
+    """Half of the 95% confidence interval of the mean of two values or more."""
+    from schedgap.benchmarks.intervals import interval  # scipy takes a moment to import
+
+    spread = interval(np.asarray(values, dtype=np.float64))
+    assert spread is not None and spread.half is not None
+    return spread.half
+
+
 def _answer(problem: Problem, block: Block, column: int) -> list[str]:
     every, common = block.ratios.iloc[:, column], block.common
     shared = common[block.ratios.columns[column]] if block.ratios.columns[column] in common else every.iloc[:0]
@@ -164,7 +173,7 @@ def _answer(problem: Problem, block: Block, column: int) -> list[str]:
     middle = float(solved.median()) if len(solved) else math.nan
     mean = significant(shared.mean()) if len(shared) else "-"
     if block.files and len(shared) > 1:
-        mean += f" ± {significant(half_width(shared))}"
+        mean += f" ± {significant(_half_width(shared))}"
     if 0 < len(shared) < len(every):
         mean += f" on {len(shared)}"
     count = len(block.batches)

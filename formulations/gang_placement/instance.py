@@ -136,7 +136,7 @@ class FlavourQuota(Part):
 
     Attributes
     ----------
-    quota : by resource, GPUs as ``gpu`` in thousandths
+    quota : amount of each resource, GPUs as ``gpu`` in thousandths
     """
 
     flavour: Identifier

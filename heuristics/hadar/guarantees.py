@@ -242,18 +242,18 @@ ETAS = (1.0, 1.5, 2.0, 4.0, 10.0, 1e2, 1e3, 1e6, 1e12, 1e50, 1e100, 1e200, 1e280
 
 def _theorem_2_eta(case: Case) -> Evaluation:
     """2 alpha ALG with the eta of :data:`ETAS` that does best; refuted where none does."""
-    sides = []
-    for times in ETAS:
-        names = ("eta", "price", "umin", "restart_delay", "grid")
-        options = {name: case.options[name] for name in names}
-        run = admit(cast(HadarInstance, case.instance), **options, eta_times=times)
-        if run.solution is None or "alpha" not in run.info:
-            return not_applicable(NOTHING)
-        found = check(cast(HadarInstance, case.instance), HadarSolution.parse(run.solution))
-        sides.append((2.0 * float(run.info["alpha"]) * float(found.objective or 0.0), times))
-    best, times = max(sides)
     if case.optimum is None:
         return not_applicable(UNKNOWN)
+    instance = cast(HadarInstance, case.instance)
+    options = {name: case.options[name] for name in ("eta", "price", "umin", "restart_delay", "grid")}
+    sides = []
+    for times in ETAS:
+        run = admit(instance, **options, eta_times=times)
+        if run.solution is None or "alpha" not in run.info:
+            return not_applicable(NOTHING)
+        report = check(instance, HadarSolution.parse(run.solution))
+        sides.append((2.0 * float(run.info["alpha"]) * float(report.objective or 0.0), times))
+    best, times = max(sides)
     return at_most(case.optimum, best, f"the optimum and the largest 2 alpha ALG, eta {times:g} times the least")
 
 

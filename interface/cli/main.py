@@ -159,19 +159,12 @@ def _dispatch(arguments: list[str]) -> int:
             parsed = parser.parse_args(split_settings(arguments))
         except SystemExit as ending:  # --help and --version
             return int(ending.code or 0)
-        run = _run_of(parsed.command)
+        run: Callable[[argparse.Namespace], int] = parsed.run
+        del parsed.run  # a command sees the arguments of its user
         if parsed.command in PREPARING:
             return run(parsed)
         with at_work():
             return run(parsed)
-
-
-def _run_of(command: str) -> Callable[[argparse.Namespace], int]:
-    """What runs a command of the kit or of a tool."""
-    if command in COMMANDS:
-        module = importlib.import_module(f"schedgap.cli.{COMMANDS[command][0]}")
-        return cast("Callable[[argparse.Namespace], int]", getattr(module, f"run_{command}"))
-    return loaded_commands(command)[command].run
 
 
 def _parser(wanted: str | None) -> argparse.ArgumentParser:
@@ -191,9 +184,12 @@ def _parser(wanted: str | None) -> argparse.ArgumentParser:
         sub = commands.add_parser(name, help=line, description=line[0].upper() + line[1:] + ".", epilog=shown)
         if name == wanted:
             if name in tools:
-                tools[name].add(sub)
+                add, run = tools[name].add, tools[name].run
             else:
-                getattr(importlib.import_module(f"schedgap.cli.{COMMANDS[name][0]}"), f"add_{name}")(sub)
+                module = importlib.import_module(f"schedgap.cli.{COMMANDS[name][0]}")
+                add, run = getattr(module, f"add_{name}"), getattr(module, f"run_{name}")
+            add(sub)
+            sub.set_defaults(run=run)
             inner = [one for a in sub._actions if isinstance(a.choices, dict) for one in a.choices.values()]
             for one in inner or [sub]:  # library list, ...
                 one.add_argument("--traceback", action="store_true", help="with an error: the traceback, too")

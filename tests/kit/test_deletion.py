@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from support.deletion import BUILT_ON
 
 from schedgap.catalogue.registry import BUILT_IN
 
@@ -79,8 +80,6 @@ def test_a_problem_without_the_other_seven_and_without_tools(problem: str, tmp_p
 
 DATA = TESTS / "data"
 FAMILY = TESTS.parent / "docs" / "counterexamples" / "families" / "comm-contention-adadual.json"
-BUILT_ON = {"library": {"evaluation"}, "online": {"evaluation"}}
-"""Tools that leave with a tool, since they are built on it."""
 ANSWER = {
     "audit": f"audit {DATA / 'field' / 'sacct.txt'} {DATA / 'field' / 'scontrol-nodes.txt'} --methods fifo --window 40",
     "judge": f"judge {DATA / 'world' / 'judge' / 'k8s-eight-of-8G.json'} --time-limit 5",
@@ -94,7 +93,7 @@ ANSWER = {
 
 @pytest.mark.parametrize("tool", TOOLS)
 def test_all_others_answer_without_a_tool(tool: str, tmp_path: Path) -> None:
-    gone = {tool} | BUILT_ON.get(tool, set())
+    gone = {tool} | {other for other, under in BUILT_ON.items() if tool in under}
     commands = ["generate rar-ddls --preset tiny --out i.json", "solve i.json --out s.json", "check i.json s.json"]
     commands += [command for name, command in ANSWER.items() if name not in gone]
     statuses = answers(set(), gone, tmp_path, commands)

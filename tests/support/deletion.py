@@ -18,6 +18,10 @@ RULES = {"comm_orders": "comm_contention", "ddl_paths": "ddl_cluster", "gang_pri
 """Problem (with underscores) of a file of certificates' rules that has another name; rules that two share stay."""
 
 
+BUILT_ON = {"evaluation": frozenset({"library", "online"})}
+"""Tools that a tool is built on: it leaves with each of them."""
+
+
 class Without(importlib.abc.MetaPathFinder):
     """A finder that sees no module of the deleted problems and tools."""
 

@@ -6,6 +6,7 @@ import ast
 from pathlib import Path
 
 import pytest
+from support.deletion import BUILT_ON
 
 BENCHMARKS = Path(__file__).resolve().parents[2] / "benchmarks"
 FLOORS: tuple[tuple[str, ...], ...] = (
@@ -17,16 +18,9 @@ FLOORS: tuple[tuple[str, ...], ...] = (
     ("suites", "hunt"),
 )
 """From the ground up. A room imports from lower floors only."""
-TOOLS: dict[str, set[str]] = {
-    "audit": {"evaluation"},  # a scheduler of one's own, contained; imported where it is asked for
-    "evaluation": {"library", "online"},
-    "families": set(),
-    "judge": set(),
-    "laboratory": set(),
-    "library": set(),
-    "online": set(),
-}
-"""Each tool with those that it is built on."""
+TOOLS = sorted(path.parent.name for path in (BENCHMARKS.parent / "tools").glob("*/__init__.py"))
+ASKED_FOR = {"audit": frozenset({"evaluation"})}
+"""Tools that a tool imports where a user asks for them: a scheduler of one's own, contained."""
 TABLES = {"workload.py"}
 """Of a problem in ``instances/``, the room `workload`: its table, and what makes its instances of imported traces."""
 FLOOR = {room: number for number, floor in enumerate(FLOORS) for room in floor}
@@ -73,9 +67,4 @@ def _tools_imported(path: Path) -> set[str]:
 def test_a_tool_is_built_on_the_tools_it_names(tool: str) -> None:
     files = (BENCHMARKS.parent / "tools" / tool).rglob("*.py")
     used = set().union(*(_tools_imported(path) for path in files)) - {tool}
-    assert used == TOOLS[tool]
-
-
-def test_every_tool_is_named() -> None:
-    there = {path.parent.name for path in (BENCHMARKS.parent / "tools").glob("*/__init__.py")}
-    assert there == set(TOOLS)
+    assert used == BUILT_ON.get(tool, frozenset()) | ASKED_FOR.get(tool, frozenset())

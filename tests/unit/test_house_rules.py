@@ -10,6 +10,7 @@ from functools import cache
 from pathlib import Path
 
 import pytest
+from support.deletion import RULES
 
 ROOT = Path(__file__).resolve().parents[2]
 LAYERS = ("formulations", "solvers", "heuristics", "catalogue", "benchmarks", "interface", "tools")
@@ -148,8 +149,6 @@ AIMS = {"kit": 15_000, "ddl_cluster": 6_500, "tools": 2_000}
 """Statements that a ring should have at most; a problem 5,500."""
 STATEMENTS_TO_SPARE = 150
 """A ring that is further below its limit has lost something, and its limit goes down with it."""
-RULES = {"comm_orders": "comm_contention", "ddl_paths": "ddl_cluster", "gang_prices": "gang_placement"}
-"""The problem of a file of certificates' rules that has another name."""
 
 
 def _ring(path: Path) -> str:

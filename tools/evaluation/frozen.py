@@ -280,7 +280,7 @@ def evaluate_frozen(
 
     Parameters
     ----------
-    scheduler, online, estimates, container : as for :func:`~schedgap.tools.evaluation.run.evaluate`
+    scheduler, online, estimates, container : those of :func:`~schedgap.tools.evaluation.run.evaluate`
     problem : whose instances it takes
     time_limit : seconds of a processor for an instance; three times that for one that sleeps
     memory_limit : GB of its process

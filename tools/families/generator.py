@@ -246,7 +246,7 @@ def _kinds(form: Form, fixed: Collection[str], by: str) -> list[tuple[str, int] 
 
 
 def places(node: Json, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Json]]:
-    """As :func:`~schedgap.tools.families.forms.numbers_of`, each with where it is."""
+    """The numbers of :func:`~schedgap.tools.families.forms.numbers_of`, each with its place."""
     if isinstance(node, Mapping):
         for key in sorted(node):
             yield from places(node[key], (*path, key))

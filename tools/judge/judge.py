@@ -88,14 +88,13 @@ class _Judge:
 
     def __init__(self, snapshot: Snapshot, objectives: Sequence[str] | None, deadline: Deadline, seed: int) -> None:
         self.problem: Problem = find_problem("gang-placement")
-        self.instance = snapshot.instance
+        asked = snapshot.instance
         if objectives is not None:
-            changed = {**snapshot.instance.to_dict(), "objectives": list(objectives)}
-            self.instance = GangPlacementInstance.parse(changed, "snapshot")
+            changed = {**asked.to_dict(), "objectives": list(objectives)}
+            asked = GangPlacementInstance.parse(changed, "snapshot")
         self.read = snapshot
-        kept = sure_to_leave(self.instance, snapshot)
-        self.snapshot = snapshot if kept is self.instance else replace(snapshot, instance=kept)
-        self.instance = kept
+        self.instance = sure_to_leave(asked, snapshot)
+        self.snapshot = snapshot if self.instance is asked else replace(snapshot, instance=self.instance)
         self.asking = Asking(self.problem, deadline, seed)
 
     def run(self) -> Judgement:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from schedgap.formulations.common.instance import Json
@@ -19,12 +20,11 @@ def sure_to_leave(instance: GangPlacementInstance, snapshot: Snapshot) -> GangPl
     """
     if snapshot.form == "own" or not instance.with_moves:
         return instance
-    changed = [
-        _unended(pod) if pod.preemptible and not _sure(pod, snapshot) else _json(pod) for pod in instance.running
-    ]
-    if changed == [_json(pod) for pod in instance.running]:
+    kept = _kept(instance, snapshot)
+    if not kept:
         return instance
-    return GangPlacementInstance.parse({**instance.to_dict(), "running": changed}, "snapshot")
+    running = [_unended(pod) if pod.id in kept else _json(pod) for pod in instance.running]
+    return GangPlacementInstance.parse({**instance.to_dict(), "running": running}, "snapshot")
 
 
 def loosely_movable(instance: GangPlacementInstance, snapshot: Snapshot) -> GangPlacementInstance:
@@ -51,12 +51,18 @@ def loosely_movable(instance: GangPlacementInstance, snapshot: Snapshot) -> Gang
     return with_gangs(instance, gangs, ["weight", "moves"], running=running)
 
 
-def _sure(pod: Running, snapshot: Snapshot) -> bool:
+def _kept(instance: GangPlacementInstance, snapshot: Snapshot) -> set[str]:
+    """Pods with a price that some gang which waits may not end."""
     facts = snapshot.facts
-    owner = facts.owners.get(pod.id, "")
-    waiting = {gang.id: gang for gang in snapshot.outward.gangs}
-    lower = all(facts.priorities[pod.id] < gang.priority for gang in waiting.values())
-    return facts.preempts and lower and not facts.gentle and owner not in facts.lowest and owner not in waiting
+    waiting = {gang.id: gang.priority for gang in snapshot.outward.gangs}
+    least = min(waiting.values(), default=math.inf)
+
+    def sure(pod: Running) -> bool:
+        owner = facts.owners.get(pod.id, "")
+        return facts.priorities[pod.id] < least and owner not in facts.lowest and owner not in waiting
+
+    nothing = not facts.preempts or bool(facts.gentle)
+    return {pod.id for pod in instance.running if pod.preemptible and (nothing or not sure(pod))}
 
 
 def _json(pod: Running) -> dict[str, Any]:

@@ -52,7 +52,7 @@ class Quantity(Protocol):
     """Something that every draw has a value of."""
 
     def of(self, data: Data) -> Floats:
-        """By draw; NaN where unknown."""
+        """Values of the draws; NaN where unknown."""
 
 
 @dataclass(frozen=True)
@@ -66,7 +66,7 @@ class Value:
     name: str = ""  # for people; the series and the x where empty
 
     def of(self, data: Data) -> Floats:
-        """By draw; NaN where unknown."""
+        """Values of the draws; NaN where unknown."""
         return data.values(self.metric, self.series, self.at)
 
     def __str__(self) -> str:
@@ -88,7 +88,7 @@ class ShareBelow:
     metric: str = "jct"  # a list of times, one a job
 
     def of(self, data: Data) -> Floats:
-        """By draw; NaN where unknown."""
+        """Values of the draws; NaN where unknown."""
         shares = []
         for row in data.draws(self.series):
             times = np.array(row.get(self.metric) or [], dtype=float)
@@ -384,7 +384,7 @@ class MeanRatio:
     points: tuple[Any, ...]
 
     def of(self, data: Data) -> Floats:
-        """By draw; NaN where a point is unknown."""
+        """Values of the draws; NaN where a point is unknown."""
         found = [_ratio(*(data.values(self.metric, series, at) for series in (self.a, self.b))) for at in self.points]
         return np.asarray(np.mean(found, axis=0), dtype=np.float64)
 

@@ -11,7 +11,7 @@ from pydantic import Field
 
 from schedgap.benchmarks.importers.throughputs import timed
 from schedgap.benchmarks.importers.traces import Trace, trace_importers
-from schedgap.benchmarks.instances import Servers
+from schedgap.benchmarks.instances import Servers, log_uniform
 from schedgap.benchmarks.instances.profiles.throughputs import match_profile
 from schedgap.catalogue.workload import Batch, Preset, Workload
 from schedgap.formulations.common.errors import InputError
@@ -155,7 +155,7 @@ def _trained(
             name = names[int(rng.integers(len(names)))]
         else:
             name = names[0] if rng.random() < vgg else names[int(rng.integers(1, len(names)))]
-        made = int(rng.integers(low, high + 1)) if law == "uniform" else _log_uniform(rng, low, high)
+        made = int(rng.integers(low, high + 1)) if law == "uniform" else min(high, int(log_uniform(rng, low, high + 1)))
         message, memory, forward, backward = MODELS[name]
         parts.append(
             {
@@ -170,10 +170,6 @@ def _trained(
             }
         )
     return parts
-
-
-def _log_uniform(rng: np.random.Generator, low: int, high: int) -> int:
-    return min(high, int(np.exp(rng.uniform(np.log(low), np.log(high + 1)))))
 
 
 def _instance(

@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal, TypeAlias
 import numpy as np
 from pydantic import Field
 
-from schedgap.benchmarks.instances import LARGE_HOURS, PER_SERVER, SMALL_HOURS
+from schedgap.benchmarks.instances import LARGE_HOURS, PER_SERVER, SMALL_HOURS, log_uniform
 from schedgap.benchmarks.instances.profiles.pollux_tasks import TASKS
 from schedgap.benchmarks.instances.profiles.throughputs import drawn_ratio
 from schedgap.formulations.common.errors import InputError
@@ -66,7 +66,7 @@ def simulated(
         large = rng.random() < _LARGE_PART
         gpus = int(rng.choice(_LARGE if large else _SMALL))
         low, high = LARGE_HOURS if large else (least, most)
-        seconds = 3600.0 * math.exp(rng.uniform(math.log(low), math.log(high)))
+        seconds = 3600.0 * log_uniform(rng, low, high)
         kinds.append(name)
         parts.append(task_job(f"{name}-{position}", name, gpus, moments[position], slot_length, seconds))
     return task_instance(rng, f"simulated-{jobs}-{seed}", parts, kinds, _equal(servers), xi, slot_length, pairs)
@@ -104,7 +104,7 @@ def physical(
     for position in range(jobs):
         name = names[int(rng.integers(len(names)))]
         gpus = int(rng.choice((12, 16) if position in large else (1, 2, 4, 8)))
-        drawn = math.exp(rng.uniform(math.log(30.0), math.log(300.0)))
+        drawn = log_uniform(rng, 30.0, 300.0)
         seconds = min(5000, max(100, round(drawn / iteration_seconds(name, gpus)))) * iteration_seconds(name, gpus)
         kinds.append(name)
         parts.append(task_job(f"{name}-{position}", name, gpus, moments[position], 1.0, seconds))

@@ -106,7 +106,7 @@ def test_the_best_decision_ends_nothing_of_higher_priority(tmp_path: Path) -> No
 
 
 def test_whom_a_pod_is_ended_for_is_not_told_by_the_instance_so_the_answer_is_an_interval(tmp_path: Path) -> None:
-    """Of priorities 50 on the node, 9 and 100 waiting: only the latter may end it."""
+    """Priorities are 50 on the node, 9 and 100 waiting: only the latter may end it."""
     items = [_node("n1"), _pod("runs", "n1", priority=50), _pod("a", priority=9), _pod("b", priority=100)]
     found = _judged(tmp_path / "pods.json", items)
     assert (found.placed, found.reached, found.most) == (0, 0, 8)

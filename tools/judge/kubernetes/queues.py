@@ -31,6 +31,8 @@ class QueueLimits:
 
     def __init__(self, listing: Kubernetes) -> None:
         self.queues = {(api_group(one), str(one["metadata"]["name"])): one for _, one in listing.kinds["Queue"]}
+        volcano = [one.get("spec") for (group, _), one in self.queues.items() if group == API_GROUPS[VOLCANO]]
+        self.guaranteed = any(isinstance(spec, Mapping) and spec.get("guarantee") for spec in volcano)
         self.elastic = {one["metadata"].get("namespace", "default") for _, one in listing.kinds["ElasticQuota"]}
 
     def of(self, gang: Gang, pods: Sequence[Mapping[str, Json]]) -> tuple[list[str], bool]:
@@ -75,14 +77,12 @@ class QueueLimits:
     def _kai(spec: Mapping[str, Json], priority: int) -> bool:
         """Limits of KAI-Scheduler; -1 is none."""
         given = spec.get("resources")
-        parts = [(given or {}).get(kind) for kind in ("gpu", "cpu", "memory")] if isinstance(given, Mapping) else [None]
+        parts = [given.get(kind) for kind in ("gpu", "cpu", "memory")] if isinstance(given, Mapping) else [None]
         keys = ("limit", "quota") if priority >= FIXED_PRIORITY else ("limit",)
         return any(not isinstance(part, Mapping) or any(part.get(key) != -1 for key in keys) for part in parts)
 
     def _volcano(self, queue: Mapping[str, Json], spec: Mapping[str, Json]) -> bool:
         """Limits of Volcano: a capability, another queue's guarantee, or that it is closed."""
-        others = [one.get("spec") for (group, _), one in self.queues.items() if group == API_GROUPS[VOLCANO]]
-        kept = any(isinstance(one, Mapping) and one.get("guarantee") for one in others)
         status = queue.get("status")
         state = status.get("state") if isinstance(status, Mapping) else None
-        return bool(spec.get("capability")) or kept or state not in (None, "", "Open")
+        return bool(spec.get("capability")) or self.guaranteed or state not in (None, "", "Open")

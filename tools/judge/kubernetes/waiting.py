@@ -156,7 +156,7 @@ class Quotas:
 
     Attributes
     ----------
-    flavour : by position of a node, the one flavour whose labels it has; None where it has those of none
+    flavour : the one flavour whose labels a node has, by the node's position; None where it has those of none
     """
 
     def __init__(self, listing: Kubernetes) -> None:
@@ -199,7 +199,7 @@ class Quotas:
                 given = self._amounts(flavor, "nominalQuota", where)
                 there = taken.get(name, {})
                 rest = {key: max(Fraction(0), amount - there.get(key, 0)) for key, amount in given.items()}
-                if flavors in several:
+                if len(flavors) != 1:
                     flavours[name] = rest
                 else:
                     quota |= rest

@@ -251,7 +251,7 @@ class _Use:
     series: str
 
     def of(self, data: Data) -> Floats:
-        """By draw; NaN where a run is missing."""
+        """Values of the draws; NaN where a run is missing."""
         if data.choice != _TOGETHER.label:
             return data.values("gru", self.series)
         runs = [[row.get("held") for row in data.draws(one.label)] for one in _JUDGED]
