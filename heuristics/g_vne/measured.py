@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,6 +11,7 @@ from numpy.typing import NDArray
 from scipy.stats import beta as beta_distribution
 
 from schedgap.formulations.g_vne.instance import GVneInstance
+from schedgap.heuristics.common.growth import growth_exponent
 from schedgap.heuristics.common.guarantee import Measured
 from schedgap.heuristics.g_vne.lp_rs_mde import Mixture, Plan, shares
 from schedgap.solvers.result import SolveOptions
@@ -391,9 +391,9 @@ def program_growth(seed: int) -> Measured:
         columns.append(len(plan.second.columns))
         servers.append(nodes)
     values = {
-        "exponent_variables": _slope(servers, real),
-        "exponent_printed": _slope(servers, printed),
-        "exponent_columns": _slope(servers, columns),
+        "exponent_variables": growth_exponent(servers, real),
+        "exponent_printed": growth_exponent(servers, printed),
+        "exponent_columns": growth_exponent(servers, columns),
         "variables_last": float(real[-1]),
         "printed_last": float(printed[-1]),
         "columns_last": float(columns[-1]),
@@ -405,9 +405,3 @@ def program_growth(seed: int) -> Measured:
         f"({columns[-1]})"
     )
     return Measured(values, summary)
-
-
-def _slope(sizes: Sequence[float], counts: Sequence[float]) -> float:
-    """The slope of a least-squares line through the logarithms."""
-    x = [math.log(size) for size in sizes]
-    return float(np.polyfit(x, [math.log(max(1, count)) for count in counts], 1)[0])

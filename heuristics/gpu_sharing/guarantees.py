@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from schedgap.heuristics.common.guarantee import Case, Evaluation, Guarantee, at_most, not_applicable
+from schedgap.heuristics.common.growth import Steps, growth_exponent
+from schedgap.heuristics.common.guarantee import (
+    READING,
+    Case,
+    Evaluation,
+    Guarantee,
+    Measured,
+    at_most,
+    not_applicable,
+)
 
 PAIRS = 200
 """Pairs in one sample: 100 samples of ``verify`` would look at 20,000."""
@@ -81,6 +91,64 @@ def _words(pairs: tuple[Floats, Floats, Floats, Floats], place: int) -> str:
     return f"{PAIRS} pairs; worst a = {a:.6g}, n = {n:.6g}, xi_O = {slow_running:.6g}, xi_N = {slow_new:.6g}"
 
 
+OCCUPIED = (16, 32, 64, 128, 256, 512)
+"""GPUs that hold one job."""
+BATCHES = (4, 16, 64, 256, 1024, 4096)
+"""Batch sizes B of the new job."""
+
+
+def choose_literally(
+    remaining: Floats,  # time left of the job on each GPU that holds one
+    slow_running: Floats,
+    slow_new: Floats,
+    solo: float,  # time of the new job alone with its whole batch
+    batch: int,
+    steps: Steps,
+) -> list[int]:
+    """Lines 10 to 14 of Algorithm 1 with Algorithm 2 inside: the GPUs by the mean completion of the pair.
+
+    A sub-batch of b takes B/b steps to accumulate, each with an overhead of a hundredth of the batch's time.
+    """
+    sizes = [2**k for k in range(batch.bit_length())]
+    best = {}
+    for gpu in range(len(remaining)):
+        pair = remaining[gpu], slow_running[gpu], slow_new[gpu]
+        best[gpu] = min(_better_end(solo * (1 + 0.01 * batch / size), *pair) for size in steps.scan(sizes))
+    return steps.sort(best, key=best.__getitem__)
+
+
+def _better_end(new: float, left: float, slow_running: float, slow_new: float) -> float:
+    """The smaller mean completion time of Theorem 1's two end points."""
+    pair = (np.asarray(value) for value in (left, new, slow_running, slow_new))
+    both = means(*pair, np.array([0.0, left]))
+    return float(both.min())
+
+
+def sharing_growth(seed: int) -> Measured:
+    """Steps of a decision of SJF-BSBF over the GPUs that hold one job, and over the batch size."""
+
+    def counted(occupied: int, batch: int) -> int:
+        steps = Steps()
+        rng = np.random.default_rng([seed, occupied, batch])
+        remaining = np.exp(rng.uniform(-2, 2, occupied))
+        slow_running, slow_new = 1 + rng.exponential(0.6, (2, occupied))
+        choose_literally(remaining, slow_running, slow_new, 1.0, batch, steps)
+        return steps.count
+
+    wide = [counted(n, 64) for n in OCCUPIED]
+    fine = [counted(64, batch) for batch in BATCHES]
+    values = {
+        "exponent_gpus": growth_exponent([n * (6 + math.log2(n)) for n in OCCUPIED], wide),
+        "exponent_batch": growth_exponent([math.log2(batch) + 6 for batch in BATCHES], fine),
+        "exponent_batch_alone": growth_exponent(BATCHES, fine),
+    }
+    return Measured(
+        values,
+        f"steps grow with exponent {values['exponent_gpus']:.2f} in n (log B + log n) over n, "
+        f"{values['exponent_batch']:.2f} over B (in B itself {values['exponent_batch_alone']:.2f})",
+    )
+
+
 def _about_pairs(_: Case) -> Evaluation:
     return not_applicable("the claim is about pairs of jobs in continuous time")
 
@@ -111,6 +179,16 @@ GUARANTEES: tuple[Guarantee, ...] = (
         per_sample=(PAIRS, "pairs"),
         sample=exact_rule,
         hint=_HINT,
+    ),
+    Guarantee(
+        id="003-sjf-bsbf-time",
+        problem="gpu-sharing",
+        source="paper 003, section V-B4: time complexity of SJF-BSBF",
+        statement="a waiting job is decided about in O(n log B + n log n), n GPUs with one job, B its batch size",
+        assumptions="the formulas are missing in the text at hand: the steps are those that its words name",
+        evaluate=lambda _: not_applicable("about growth: measured on states of its own"),
+        kind=READING,
+        measure=sharing_growth,
     ),
 )
 """Its rows of the ledger."""

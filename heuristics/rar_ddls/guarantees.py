@@ -14,6 +14,7 @@ from schedgap.formulations.common.instance import Json
 from schedgap.formulations.rar_ddls.instance import RarDdlsInstance
 from schedgap.formulations.rar_ddls.rates import rate_table, worst_durations
 from schedgap.formulations.rar_ddls.running import build_workload
+from schedgap.heuristics.common.growth import growth_exponent
 from schedgap.heuristics.common.guarantee import (
     READING,
     Assumption,
@@ -77,7 +78,7 @@ def running_time_growth(seed: int) -> Measured:
             n_log_n = _sort(setting["gpus"])
             scale.append({"jobs": size, "gpus": _sort(size), "n_g": size, "T": math.log2(size)}[what])
             constants.append(count / (setting["n_g"] * setting["jobs"] * n_log_n * math.log2(setting["T"])))
-        values[f"exponent_{what}"] = _slope(scale, steps)
+        values[f"exponent_{what}"] = growth_exponent(scale, steps)
     values["normalised_least"], values["normalised_most"] = min(constants), max(constants)
     summary = (
         f"steps grow with exponent {values['exponent_jobs']:.2f} in J, {values['exponent_gpus']:.2f} in N log N, "
@@ -89,10 +90,6 @@ def running_time_growth(seed: int) -> Measured:
 
 def _sort(length: int) -> float:
     return length * math.log2(max(2, length))
-
-
-def _slope(x: Sequence[float], y: Sequence[float]) -> float:
-    return float(np.polyfit(np.log(x), np.log(y), 1)[0])
 
 
 def _random_instance(seed: int, jobs: int, gpus: int, n_g: int, T: int) -> RarDdlsInstance:

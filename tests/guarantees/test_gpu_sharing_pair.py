@@ -20,6 +20,7 @@ from schedgap.formulations.gpu_sharing.pair import (
     pair_milp,
     should_share,
 )
+from schedgap.heuristics.common.growth import Steps
 from schedgap.heuristics.common.guarantee import Verdict
 from schedgap.heuristics.gpu_sharing import guarantees
 from schedgap.heuristics.gpu_sharing.kernel import share_now
@@ -158,11 +159,12 @@ def test_gpu_sharing_vectorised_means_are_the_scalar_ones() -> None:
 
 def test_gpu_sharing_verify_looks_at_twenty_thousand_pairs() -> None:
     ledger = verify([g.id for g in GPU_SHARING.guarantees()], progress=None)
-    assert [row.verdict for row in ledger.rows] == [Verdict.HELD] * 2
-    for row in ledger.rows:
+    *rows, growth = ledger.rows
+    assert [row.verdict for row in rows] == [Verdict.HELD] * 2 and growth.verdict is Verdict.MEASURED
+    for row in rows:
         assert row.held * guarantees.PAIRS >= 20_000
         assert row.tightness == pytest.approx(1.0)
-    assert {row.words for row in ledger.rows} == {"held (40,000 pairs in 200 samples)"}
+    assert {row.words for row in rows} == {"held (40,000 pairs in 200 samples)"}
 
 
 def test_gpu_sharing_a_wrong_rule_would_be_refuted(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -220,4 +222,18 @@ def test_gpu_sharing_half_of_a_sample_is_close_to_a_boundary() -> None:
 
 
 def test_gpu_sharing_its_claims_say_nothing_of_instances() -> None:
-    assert [claim.evaluate(None).verdict for claim in guarantees.GUARANTEES] == [Verdict.NOT_APPLICABLE] * 2
+    assert [claim.evaluate(None).verdict for claim in guarantees.GUARANTEES] == [Verdict.NOT_APPLICABLE] * 3
+
+
+def test_time_of_a_decision_grows_as_the_paper_says_in_words() -> None:
+    """Steps of the literal decision, counted; the order it leaves is that of the pairs' mean completion times."""
+    values = guarantees.sharing_growth(0).values
+    assert 0.95 < values["exponent_gpus"] < 1.05 and 0.95 < values["exponent_batch"] < 1.1
+    assert values["exponent_batch_alone"] < 0.2
+    left, slow_running, slow_new = np.array([4.0, 1.0, 2.0]), np.array([1.5, 1.5, 3.0]), np.array([1.2, 1.2, 3.0])
+    steps = Steps()
+    order = guarantees.choose_literally(left, slow_running, slow_new, 2.0, 8, steps)
+    new = 2.0 * 1.01  # the largest sub-batch is the best one
+    pairs = [Pair(a, new, o, n) for a, o, n in zip(left, slow_running, slow_new, strict=True)]
+    assert order == sorted(range(3), key=lambda gpu: mean_completion(pairs[gpu], best_start(pairs[gpu]).kappa))
+    assert 3 * 4 < steps.count <= 3 * 4 + 4

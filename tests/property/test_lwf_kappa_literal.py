@@ -8,6 +8,13 @@ from oracles.lwf_kappa import Gpu, adadual, lwf_kappa
 
 from schedgap.benchmarks.instances.ddl_cluster.workload import small, tiny
 from schedgap.formulations.ddl_cluster.instance import MEMORY_CAPACITY, DdlClusterInstance, clock_of
+from schedgap.heuristics.common.growth import Steps
+from schedgap.heuristics.ddl_cluster.guarantees import (
+    decision_growth,
+    place_literally,
+    placement_growth,
+    start_literally,
+)
 from schedgap.heuristics.ddl_cluster.simulation import FastRun, simulate
 
 KAPPAS = (1, 2, 4)
@@ -94,3 +101,27 @@ def test_algorithm_2_literally_compares_with_the_first_busy_server(first: int, l
         admitted[as_printed] = int(run.log.admitted[run.log.message_base[2]]) / clock_of(instance).backward[0]
     assert admitted[False] > 3.0, "the shorter of both is too short to meet"
     assert (admitted[True] == 3.0) is literal
+
+
+@pytest.mark.parametrize("kappa", [1, 4])
+def test_counted_steps_are_those_of_the_literal_algorithms(kappa: int) -> None:
+    rng = np.random.default_rng(kappa)
+    for servers, gpus, wanted in ((1, 1, 1), (5, 4, 3), (20, 3, 12), (40, 8, 4)):
+        loads = rng.integers(0, 4, (servers, gpus)).tolist()
+        every = {(s, g): loads[s][g] for s in range(servers) for g in range(gpus)}
+        steps = Steps()
+        placed = place_literally(wanted, kappa, loads, steps)
+        assert placed == lwf_kappa(wanted, 0, kappa, [gpus] * servers, dict.fromkeys(every, 1), every)
+        assert servers * gpus <= steps.count <= 3 * servers * gpus * max(1, np.log2(servers * gpus))
+    for case in range(40):
+        tasks = [rng.uniform(0, 1, rng.integers(0, case % 2 + 2)).tolist() for _ in range(case % 5)]
+        new, steps = float(rng.uniform(0, 1)), Steps()
+        assert start_literally(tasks, new, 2.6, steps) is adadual(new, tasks, 2.6)
+        assert len(tasks) <= steps.count <= len(tasks) + 1 + 2
+
+
+def test_time_grows_with_the_servers_as_printed_and_with_their_gpus_too() -> None:
+    values = placement_growth(0).values
+    assert 0.95 < values["exponent_small"] < 1.05 and 0.85 < values["exponent_large"] < 1.05
+    assert values["exponent_gpus"] > 1.0, "printed: left out as few"
+    assert 0.9 < decision_growth(0).values["exponent_servers"] < 1.05
