@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cmp_to_key
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import numpy as np
 
@@ -23,10 +23,10 @@ class Steps:
             self.count += 1
             yield item
 
-    def sort(self, items: Iterable[Item], key: Callable[[Item], Any]) -> list[Item]:
-        """The items by key, a step for each comparison; O(n log n)."""
+    def sort(self, items: Iterable[Item], key: Callable[[Item], float]) -> list[Item]:
+        """The items by key, ties in their order, a step for each comparison; O(n log n)."""
 
-        def compare(one: tuple[Any, Item], other: tuple[Any, Item]) -> int:
+        def compare(one: tuple[float, Item], other: tuple[float, Item]) -> int:
             self.count += 1
             return int(one[0] > other[0]) - int(one[0] < other[0])
 

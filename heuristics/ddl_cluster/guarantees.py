@@ -29,12 +29,12 @@ def place_literally(
     every = [(s, g) for s, row in enumerate(loads) for g in range(len(row))]
     if wanted <= kappa:
         available = list(steps.scan(every))
-        return steps.sort(available, key=lambda gpu: (loads[gpu[0]][gpu[1]], gpu))[:wanted]
+        return steps.sort(available, key=lambda gpu: loads[gpu[0]][gpu[1]])[:wanted]
     total = [sum(row) for row in loads]
     queue: list[tuple[int, int]] = []
-    for s in steps.sort(range(len(loads)), key=lambda s: (total[s], s)):
+    for s in steps.sort(range(len(loads)), key=total.__getitem__):
         row = list(steps.scan((s, g) for g in range(len(loads[s]))))
-        queue += steps.sort(row, key=lambda gpu: (loads[gpu[0]][gpu[1]], gpu))
+        queue += steps.sort(row, key=lambda gpu: loads[gpu[0]][gpu[1]])
     return queue[:wanted]
 
 

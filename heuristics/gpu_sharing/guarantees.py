@@ -119,9 +119,8 @@ def choose_literally(
 
 def _better_end(new: float, left: float, slow_running: float, slow_new: float) -> float:
     """The smaller mean completion time of Theorem 1's two end points."""
-    pair = (np.asarray(value) for value in (left, new, slow_running, slow_new))
-    both = means(*pair, np.array([0.0, left]))
-    return float(both.min())
+    pair = np.asarray(left), np.asarray(new), np.asarray(slow_running), np.asarray(slow_new)
+    return float(means(*pair, np.array([0.0, left])).min())
 
 
 def sharing_growth(seed: int) -> Measured:
