@@ -169,21 +169,22 @@ class _Check:
 
     # -- (2), (3): devices and resources -------------------------------------------------------------------------
 
-    def _seats(self) -> Iterator[tuple[str, int, Mapping[str, int], str, Sequence[int]]]:
-        """(who, GPU asked for, other resources, node, devices) of all that is put somewhere."""
+    def _seats(self) -> Iterator[tuple[str, int, int, Mapping[str, int], str, Sequence[int]]]:
+        """(who, GPU asked for of each device, devices, other resources, node, devices it has) of all that is seated."""
         for name, pods in self.pods.items():
             for pod in pods:
                 group = self.gangs[name].pods[pod.group]
-                yield f"gang {name}, group {pod.group}", group.gpu, group.request, pod.node, pod.devices
+                who, wanted = f"gang {name}, group {pod.group}", _devices(group.gpu, group.parts)
+                yield who, group.gpu, wanted, group.request, pod.node, pod.devices
         for name, seat in self.solution.moved.items():
             runs = self.running[name]
-            yield f"{name}, moved", sum(runs.devices.values()), runs.request, seat.node, seat.devices
+            gpu = sum(runs.devices.values())
+            yield f"{name}, moved", gpu, _devices(gpu, None), runs.request, seat.node, seat.devices
 
     def _take_all(self) -> None:
         parts: dict[Device, int] = defaultdict(int)
         whole: dict[Device, int] = defaultdict(int)
-        for who, gpu, request, node, devices in self._seats():
-            wanted = gpu // 1000 if gpu >= 1000 else min(gpu, 1)
+        for who, gpu, wanted, request, node, devices in self._seats():
             if len(set(devices)) != len(devices) or len(devices) != wanted:
                 self._fault("devices", f"{who} on {node}: devices {list(devices)}, {wanted} different ones asked for")
             for device in devices:
@@ -222,7 +223,7 @@ class _Check:
             if gang.queue is not None:
                 for pod in pods:
                     group = gang.pods[pod.group]
-                    used[gang.queue].update({**group.request, "gpu": group.gpu})
+                    used[gang.queue].update({**group.request, "gpu": group.gpu * (group.parts or 1)})
         cohorts: dict[str, list[str]] = defaultdict(list)
         quota = {queue.id: queue.quota for queue in self.instance.queues}
         for queue in self.instance.queues:
@@ -270,7 +271,7 @@ class _Check:
         for name in (name for name in self.pods if self.gangs[name].queue == queue.id):
             for pod in self.pods[name]:
                 group = self.gangs[name].pods[pod.group]
-                asked = {**group.request, "gpu": group.gpu}
+                asked = {**group.request, "gpu": group.gpu * (group.parts or 1)}
                 if any(asked.get(resource) for resource in limited):
                     yield name, pod.group, self.nodes[pod.node].flavour, asked
 
@@ -338,8 +339,13 @@ class _Check:
         if shape.gpu >= 1000:
             gpu = sum(part == 1000 for part in left) >= shape.gpu // 1000
         else:
-            gpu = shape.gpu > 0 and any(part >= shape.gpu for part in left)
+            gpu = shape.gpu > 0 and sum(part >= shape.gpu for part in left) >= (shape.parts or 1)
         return chosen and model and rest and gpu
+
+
+def _devices(gpu: int, parts: int | None) -> int:
+    """How many devices a pod has that asks for so many thousandths, a part of each of several where `parts` says so."""
+    return gpu // 1000 if gpu >= 1000 else (parts or 1) if gpu else 0
 
 
 def _sum(values: Iterable[float | None]) -> Fraction:

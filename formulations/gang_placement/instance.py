@@ -208,10 +208,12 @@ class Shape(Part):
     Attributes
     ----------
     gpu : thousandths: 0, a part of one device (1 to 999), or whole devices that are entirely free
+    parts : devices of one node of which it takes such a part each, two at least; one where not given
     request : other resources
     """
 
     gpu: Annotated[int, Field(ge=0, le=WHOLE * MOST_GPUS)] = 0
+    parts: Annotated[int, Field(ge=2, le=MOST_GPUS)] | None = None
     request: Frozen[Identifier, Amount] = Field(default_factory=FrozenDict)
     selector: Selector = Field(default_factory=Selector)
 
@@ -220,6 +222,8 @@ class Shape(Part):
         _no_gpu(self.request, "request")
         if self.gpu > WHOLE and self.gpu % WHOLE:
             raise ValueError(f"gpu: must be 0, 1 to 999 or a multiple of 1000, got {self.gpu}")
+        if self.parts is not None and not 0 < self.gpu < WHOLE:
+            raise ValueError(f"parts: gpu must be the part of each device, 1 to 999, got {self.gpu}")
         return self
 
     @property
@@ -227,9 +231,19 @@ class Shape(Part):
         """Whole devices that it takes; 0 for a part of one."""
         return self.gpu // WHOLE
 
+    @property
+    def pieces(self) -> int:
+        """Devices that it takes, whole or a part of each."""
+        return self.devices or (self.parts or 1) * (self.gpu > 0)
+
+    @property
+    def thousandths(self) -> int:
+        """What it takes of all its devices together."""
+        return self.gpu * (self.parts or 1)
+
     def amount(self, resource: str) -> int:
         """What it asks for of a resource by the name that queues give it."""
-        return self.gpu if resource == "gpu" else self.request.get(resource, 0)
+        return self.thousandths if resource == "gpu" else self.request.get(resource, 0)
 
 
 class Group(Shape):
@@ -240,7 +254,7 @@ class Group(Shape):
     @property
     def shape(self) -> Shape:
         """What each of its pods asks for."""
-        return Shape(gpu=self.gpu, request=self.request, selector=self.selector)
+        return Shape(gpu=self.gpu, parts=self.parts, request=self.request, selector=self.selector)
 
 
 class WeightedShape(Shape):

@@ -193,4 +193,10 @@ def held_by(parts: Sequence[int], shape: Shape) -> int:
         return sum(part == WHOLE for part in parts) // shape.devices
     if not shape.gpu:
         return MOST_PODS
-    return sum(part // shape.gpu for part in parts)
+    rooms = [part // shape.gpu for part in parts]
+    most = sum(rooms) // shape.pieces
+    # A pod has at most one part of a device, so of so many pods no device takes more; what is left is enough, as in the
+    # theorem of Gale and Ryser.
+    while shape.pieces > 1 and sum(min(room, most) for room in rooms) < shape.pieces * most:
+        most -= 1
+    return most

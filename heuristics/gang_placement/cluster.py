@@ -39,7 +39,8 @@ class Cluster:
 
     Attributes
     ----------
-    part : chooses the device of a part among those that hold it, where that is not told by `tight`
+    part : chooses the device of a part among those that hold it, where that is not told by `tight`; one after another
+        for parts of several devices
     flavour : the flavour on whose nodes the pods of the present gang go that its queue binds to flavours; None where it
         binds none
     left : thousandths of each device, by node
@@ -81,7 +82,8 @@ class Cluster:
             return whole if len(whole) == shape.devices else None
         if not shape.gpu:
             return []
-        return [d for d, part in enumerate(left) if part >= shape.gpu] or None
+        holding = [d for d, part in enumerate(left) if part >= shape.gpu]
+        return holding if len(holding) >= shape.pieces else None
 
     def devices(self, n: int, shape: Shape) -> tuple[int, ...] | None:
         """The devices that a pod of the shape would get on a node; None where it does not fit."""
@@ -90,9 +92,14 @@ class Cluster:
             return None
         if not 0 < shape.gpu < WHOLE:
             return tuple(usable)
-        if self.part is not None:
-            return (self.part(n, shape, usable),)
-        return ((min if self.tight else max)(usable, key=lambda d: self.left[n][d]),)
+        chosen: list[int] = []
+        for _ in range(shape.pieces):
+            rest = [d for d in usable if d not in chosen]
+            if self.part is not None:
+                chosen.append(self.part(n, shape, rest))
+            else:
+                chosen.append((min if self.tight else max)(rest, key=lambda d: self.left[n][d]))
+        return tuple(chosen)
 
     def take(self, n: int, shape: Shape, devices: Sequence[int], sign: int = 1) -> None:
         """Take the seat, or give it back with `sign` -1."""
@@ -149,7 +156,7 @@ def _asked(gang: Gang, number: int) -> Counter[str]:
     asked: Counter[str] = Counter()
     for k, count in prefix(gang, number):
         group = gang.pods[k]
-        for resource, amount in (("gpu", group.gpu), *group.request.items()):
+        for resource, amount in (("gpu", group.thousandths), *group.request.items()):
             asked[resource] += amount * count
     return asked
 

@@ -29,7 +29,7 @@ def _score(cluster: Cluster, shapes: Iterable[Shape], n: int) -> float:
     """The sum of shares that are left of what a node has free, for bundles taken together."""
     asked: dict[str, int] = {}
     for shape in shapes:
-        for resource, amount in (("gpu", shape.gpu), *shape.request.items()):
+        for resource, amount in (("gpu", shape.thousandths), *shape.request.items()):
             asked[resource] = asked.get(resource, 0) + amount
     total = 0.0
     for resource, amount in asked.items():
@@ -41,7 +41,9 @@ def _score(cluster: Cluster, shapes: Iterable[Shape], n: int) -> float:
 def _bundles(gang: Gang, number: int) -> list[int]:
     """Groups of the pods in the order in which Ray looks at them: by GPUs, then by all else, larger first."""
     return sorted(
-        one_by_one(gang, number), key=lambda k: (gang.pods[k].gpu, sum(gang.pods[k].request.values())), reverse=True
+        one_by_one(gang, number),
+        key=lambda k: (gang.pods[k].thousandths, sum(gang.pods[k].request.values())),
+        reverse=True,
     )
 
 

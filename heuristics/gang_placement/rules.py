@@ -64,7 +64,7 @@ class _Allocated:
                 mine[resource] = mine.get(resource, 0) + amount
 
     def __call__(self, cluster: Cluster, group: Group, n: int) -> float:
-        asked = {**group.request, "gpu": group.gpu, "pods": 0}  # the number of pods on a node has no score
+        asked = {**group.request, "gpu": group.thousandths, "pods": 0}  # the number of pods on a node has no score
         taken = []
         for resource, amount in asked.items():
             total = self.total[n].get(resource, 0)
@@ -87,13 +87,13 @@ class _Normed:
     def tight(self, cluster: Cluster, group: Group, n: int) -> float:
         """0 to 100, whole: 100 where nothing is left."""
         cpu, gpu = self.left(cluster, n)
-        spare = 0.5 * ((cpu - group.request.get("cpu", 0)) / self.cpu + (gpu - group.gpu) / self.gpu)
+        spare = 0.5 * ((cpu - group.request.get("cpu", 0)) / self.cpu + (gpu - group.thousandths) / self.gpu)
         return math.floor(100 * (1 - spare))
 
     def dot(self, cluster: Cluster, group: Group, n: int) -> float:
         """Less where the node's vector of what is left is less like the pod's: the baseline DotProd, after Tetris."""
         cpu, gpu = self.left(cluster, n)
-        return -(cpu * group.request.get("cpu", 0) / self.cpu**2 + gpu * group.gpu / self.gpu**2)
+        return -(cpu * group.request.get("cpu", 0) / self.cpu**2 + gpu * group.thousandths / self.gpu**2)
 
 
 def best_fit(instance: GangPlacementInstance, *, seed: int = 0, deadline: Deadline = NO_DEADLINE) -> HeuristicRun:

@@ -29,10 +29,10 @@ def streams(instance: GangPlacementInstance) -> bool:
         return False
     anywhere = Selector()
     shapes = [shape for shape, _ in instance.weighted_shapes]
-    return all(
-        gang.size == 1 and gang.required is None and gang.preferred is None and gang.pods[0].selector == anywhere
-        for gang in instance.gangs
-    ) and all(shape.selector == anywhere for shape in shapes)
+    return all(gang.size == 1 and gang.required is None and gang.preferred is None for gang in instance.gangs) and all(
+        shape.selector == anywhere and shape.parts is None
+        for shape in (*shapes, *(gang.pods[0] for gang in instance.gangs))
+    )
 
 
 def place_stream(instance: GangPlacementInstance, rule: int) -> Solution:

@@ -260,6 +260,9 @@ def _gang_placement(instance: Mapping[str, Any]) -> None:
             reject(f"instance.queues.{name[:60]}: a flavour is there twice, or there are flavours in a cohort")
         if any(not entry["quota"] or set(entry["quota"]) != set(flavours[0]["quota"]) for entry in flavours):
             reject(f"instance.queues.{name[:60]}: flavours must all limit the same resources")
+    shapes = [group for gang in instance["gangs"] for group in gang["pods"]] + (instance.get("shapes") or [])
+    if any(shape.get("parts") and not 0 < (shape.get("gpu") or 0) < 1000 for shape in shapes):
+        reject("instance: parts of several devices are 1 to 999 of each")
     for g, gang in enumerate(instance["gangs"]):
         if any(gang.get(name) is not None and gang[name] not in levels for name in ("required", "preferred")):
             reject(f"instance.gangs[{g}]: there is no such level")
@@ -299,6 +302,7 @@ NODES = {
 }
 SHAPE = {
     "gpu": optional(_gpu),
+    "parts": optional(whole(2)),
     "request": optional(_others),
     "selector": optional(record({"labels": optional(table(text)), "models": optional(several(text, least=0))})),
 }

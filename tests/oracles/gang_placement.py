@@ -6,6 +6,7 @@ down, the objectives are tuples that Python compares, and only the instance's ow
 
 from __future__ import annotations
 
+import itertools
 import random
 import time
 from collections.abc import Iterator
@@ -100,7 +101,7 @@ class Search:
     # -- seats ---------------------------------------------------------------------------------------------------
 
     def _seats(
-        self, gpu: int, request: dict[str, int], selector: dict[str, Any]
+        self, gpu: int, request: dict[str, int], selector: dict[str, Any], parts: int = 1
     ) -> Iterator[tuple[str, tuple[int, ...]]]:
         for name, node in self.nodes.items():
             labels = node.get("labels", {})
@@ -115,7 +116,8 @@ class Search:
             if gpu == 0:
                 yield name, ()
             elif gpu < 1000:
-                yield from ((name, (d,)) for d, part in enumerate(left) if part >= gpu)
+                holding = [d for d, part in enumerate(left) if part >= gpu]
+                yield from ((name, devices) for devices in itertools.combinations(holding, parts))
             else:  # whole devices that are entirely free are alike, but for what may have run on them
                 whole = [d for d, part in enumerate(left) if part == 1000]
                 if len(whole) >= gpu // 1000:
@@ -154,7 +156,7 @@ class Search:
         k = order[len(pods)]
         group = gang["pods"][k]
         gpu, request = group.get("gpu", 0), group.get("request", {})
-        for node, devices in list(self._seats(gpu, request, group.get("selector", {}))):
+        for node, devices in list(self._seats(gpu, request, group.get("selector", {}), group.get("parts") or 1)):
             seat = (k, node, devices)
             if pods and pods[-1][0] == k and gpu < 1000 and seat < pods[-1]:
                 continue  # equal pods in order
@@ -179,7 +181,8 @@ class Search:
         for gang in self.gangs:
             for k, _, _ in self.placed.get(gang["id"], []) if gang.get("queue") else []:
                 group = gang["pods"][k]
-                for resource, amount in {**group.get("request", {}), "gpu": group.get("gpu", 0)}.items():
+                gpu = group.get("gpu", 0) * (group.get("parts") or 1)
+                for resource, amount in {**group.get("request", {}), "gpu": gpu}.items():
                     mine = used[gang["queue"]]
                     mine[resource] = mine.get(resource, 0) + amount
         groups: dict[str, list[dict[str, Any]]] = {}
@@ -208,7 +211,8 @@ class Search:
         for gang in (gang for gang in self.gangs if gang.get("queue") == queue["id"]):
             chosen: dict[int, str] = {}
             for k, node, _ in self.placed.get(gang["id"], []):
-                pod = {**gang["pods"][k].get("request", {}), "gpu": gang["pods"][k].get("gpu", 0)}
+                group = gang["pods"][k]
+                pod = {**group.get("request", {}), "gpu": group.get("gpu", 0) * (group.get("parts") or 1)}
                 flavour = self.nodes[node].get("flavour")
                 if all(not pod.get(resource) for quota in quotas.values() for resource in quota):
                     continue
@@ -262,13 +266,13 @@ class Search:
         lost = Fraction(0)
         for name, node in self.nodes.items():
             left = self.left[name]
-            for (gpu, request, labels, models), share in shapes:
+            for (gpu, request, labels, models, parts), share in shapes:
                 runs = gpu > 0
                 runs &= all(node.get("labels", {}).get(key) == value for key, value in labels)
                 runs &= not models or node.get("gpu_model") in models
                 runs &= all(self.free[name].get(key, 0) >= amount for key, amount in request)
                 least = min(gpu, 1000)
-                runs &= sum(part >= least for part in left) >= max(1, gpu // 1000)
+                runs &= sum(part >= least for part in left) >= max(1, gpu // 1000) * parts
                 lost += share / total * sum(part for part in left if not runs or part < least)
         return [-lost]
 
@@ -295,7 +299,8 @@ class Search:
 def _shape(data: dict[str, Any]) -> Any:
     selector = data.get("selector", {})
     labels = tuple(selector.get("labels", {}).items())
-    return data.get("gpu", 0), tuple(data.get("request", {}).items()), labels, tuple(selector.get("models") or ())
+    models = tuple(selector.get("models") or ())
+    return data.get("gpu", 0), tuple(data.get("request", {}).items()), labels, models, data.get("parts") or 1
 
 
 def brute_force(instance: Any, most: int = 200_000) -> tuple[Vector, dict[str, Any]]:
@@ -338,6 +343,16 @@ def flavoured_case(seed: int) -> dict[str, Any]:
         gang.pop("queue", None)
         if rng.random() < 0.85:
             gang["queue"] = rng.choice(data["queues"])["id"]
+    return data
+
+
+def parted_case(seed: int) -> dict[str, Any]:
+    """A tiny instance whose pods take parts of several devices each."""
+    rng = random.Random(f"parts {seed}")
+    data = random_case(seed)
+    for group in (group for gang in data["gangs"] for group in gang["pods"]):
+        if rng.random() < 0.75:
+            group |= {"gpu": rng.choice([300, 400, 500, 500, 600]), "parts": rng.choice([2, 2, 3])}
     return data
 
 

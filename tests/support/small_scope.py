@@ -737,6 +737,71 @@ def gang_rows(*, large: bool = False) -> Iterator[Case]:
         yield Case(instance, optimum, model, multiples(model, ("1", "1/2")), points=[(optimum, point)])
 
 
+def gang_parts(*, large: bool = False) -> Iterator[Case]:
+    """Two gangs of pods with parts of several devices beside each other, or of others; multiples of rows."""
+    for data, optimum, decision in _parted(large):
+        instance, model = as_read(data), Model()
+        gang_placement.rows(instance, {}, model, DEVICE)
+        model = model.finished()
+        point = gang_placement.point(instance, decision, {}, DEVICE)
+        yield Case(instance, optimum, model, multiples(model, ("1", "1/2")), points=[(optimum, point)])
+
+
+def gang_part_prices(*, large: bool = False) -> Iterator[Case]:
+    """Prices where pods have parts of several devices."""
+    for data, optimum, _ in _parted(large):
+        instance, model = as_read(data), Model()
+        gang_placement.prices(instance, {}, model, DEVICE)
+        sizes = sorted({gang["pods"][0]["gpu"] for gang in data["gangs"]} & {1, 2, 3})
+        yield Case(instance, optimum, model.finished(), list(_priced(len(data["nodes"]), sizes, large)))
+
+
+def _parted(large: bool) -> Iterator[tuple[Data, Fraction, Data]]:
+    """The first gang has pods with parts of two devices or three."""
+    clusters = [[[4, 4]], [[4, 2]], [[4], [4]], [[4, 4, 2]]] + ([[[4, 4, 4]], [[4, 3], [4, 2]]] if large else [])
+    first = [(gpu, parts, count) for gpu in (1, 2, 3) for parts in (2, 3) for count in (1, 2)]
+    second = [(2, 1, 1), (3, 1, 2), (4, 1, 1), (2, 2, 1)]
+    for nodes, *pair in itertools.product(clusters, first, second):
+        data = {
+            "problem": "gang-placement",
+            "nodes": [{"id": f"n{n}", "gpus": parts} for n, parts in enumerate(nodes)],
+            "gangs": [
+                {
+                    "id": f"g{g}",
+                    "pods": [{"gpu": gpu, "count": count} | ({"parts": parts} if parts > 1 else {})],
+                    "weight": 1 + g,
+                }
+                for g, (gpu, parts, count) in enumerate(pair)
+            ],
+            "objectives": ["weight"],
+        }
+        yield data, *max(_with_parts(pair, nodes), key=operator.itemgetter(0))
+
+
+def _with_parts(
+    gangs: Sequence[tuple[int, int, int]], nodes: Sequence[Sequence[int]]
+) -> Iterator[tuple[Fraction, Data]]:
+    """Every way to give each pod different devices of a node, or to leave its gang out, that devices hold."""
+    seats = [
+        [None, *itertools.product(_seats_of(nodes, parts if gpu < DEVICE else gpu // DEVICE), repeat=count)]
+        for gpu, parts, count in gangs
+    ]
+    for chosen in itertools.product(*seats):
+        left = [list(parts) for parts in nodes]
+        placement = {}
+        for g, ((gpu, _, _), pods) in enumerate(zip(gangs, chosen, strict=True)):
+            for n, devices in pods or ():
+                for d in devices:
+                    left[n][d] -= min(gpu, DEVICE)
+            placement[f"g{g}"] = [{"group": 0, "node": f"n{n}", "devices": list(own)} for n, own in pods or ()]
+        if all(part >= 0 for parts in left for part in parts):
+            yield Fraction(sum(1 + g for g, pods in enumerate(chosen) if pods is not None)), {"placement": placement}
+
+
+def _seats_of(nodes: Sequence[Sequence[int]], parts: int) -> list[tuple[int, tuple[int, ...]]]:
+    return [(n, own) for n, free in enumerate(nodes) for own in itertools.combinations(range(len(free)), parts)]
+
+
 def gang_flavours(*, large: bool = False) -> Iterator[Case]:
     """Two gangs of a queue with quotas by flavour, on one or two nodes of them; multiples of rows."""
     nodes = [[(4, "a")], [(4, None)], [(4, "a"), (4, "b")], [(4, "a"), (2, "b")], [(4, "a"), (4, "a")]]
@@ -893,5 +958,7 @@ FORMS: dict[str, Callable[..., Iterator[Case]]] = {
     "gang-placement rows": gang_rows,
     "gang-placement prices": gang_prices,
     "gang-placement flavour rows": gang_flavours,
+    "gang-placement part rows": gang_parts,
+    "gang-placement part prices": gang_part_prices,
 }
 """The class of each problem and form."""

@@ -70,7 +70,14 @@ MUTANTS: list[tuple[str, str, list[tuple[str, str]]]] = [
         [('self.told.room(n, group, group["count"])', "self.told.room(n, group, 1)")],
     ),
     ("gang-placement prices", "gang_prices", [("sum(self.held[part] for part in parts)", "self.held[parts[0]]")]),
-    ("gang-placement rows", "gang_placement", [("sum(part // gpu for part", "max(part // gpu for part")]),
+    ("gang-placement rows", "gang_placement", [("sum(rooms) // parts", "max(rooms) // parts")]),
+    ("gang-placement part rows", "gang_placement", [("[(own, 1), (there, -1)]", "[(own, 2), (there, -1)]")]),
+    ("gang-placement part rows", "gang_placement", [("(there, -pieces(shape, self.device))", "(there, -4)")]),
+    (
+        "gang-placement part prices",
+        "gang_prices",
+        [("pieces(group, self.device) * self.value(gpu)", "9 * self.value(gpu)")],
+    ),
     ("gang-placement flavour rows", "gang_placement", [('use, "<=", most)', 'use, "<=", most - 1)')]),
     (
         "gang-placement flavour rows",

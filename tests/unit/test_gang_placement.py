@@ -93,6 +93,11 @@ def by_flavour(quotas: dict[str, dict[str, int]]) -> list[Data]:
             'queues[0]: flavours[1]: "a" is there twice',
         ),
         (changed("gangs", 0, "pods", 0, "gpu", value=1500), "gangs[0].pods[0]: gpu: must be 0, 1 to 999 or a multiple"),
+        (
+            changed("gangs", 0, "pods", 0, value={"count": 1, "gpu": 1000, "parts": 2}),
+            "gangs[0].pods[0]: parts: gpu must be the part of each device",
+        ),
+        (changed("gangs", 0, "pods", 0, value={"count": 1, "gpu": 500, "parts": 1}), "gangs[0].pods[0].parts"),
         (changed("gangs", 0, "queue", value="x"), 'gangs[0].queue: there is no queue "x"'),
         (
             changed("gangs", 0, "required", value="row"),
@@ -474,6 +479,61 @@ def test_a_certificate_says_that_flavours_keep_a_gang_out() -> None:
     other = GangPlacementInstance.parse(flavoured({"a": 2, "b": 1}, ("a", "b"), (2,)))
     with pytest.raises(Rejected):
         check(other, certified.certificate)
+
+
+def parted(devices: list[int], gpu: int, parts: int, count: int) -> Data:
+    """One node; one gang of pods with such a part of each of some devices."""
+    return {
+        "problem": "gang-placement",
+        "nodes": [{"id": "n", "gpus": devices}],
+        "gangs": [{"id": "g", "pods": [{"count": count, "gpu": gpu, "parts": parts}]}],
+        "objectives": ["weight"],
+    }
+
+
+@pytest.mark.parametrize(
+    ("devices", "gpu", "parts", "count", "weight"),
+    [
+        ([1000, 1000], 500, 2, 2, 1),
+        ([1000, 1000], 500, 2, 3, 0),
+        ([1000], 500, 2, 1, 0),  # there is room for two parts, on one device
+        ([1000, 300], 300, 2, 2, 0),  # four parts fit, but one pod alone finds two devices
+        ([1000, 300, 300], 300, 2, 2, 1),
+        ([600, 600, 600, 500], 500, 3, 1, 1),
+        ([1000, 1000, 1000], 500, 2, 3, 1),  # ab, bc, ca
+    ],
+)
+def test_parts_of_a_pod_lie_on_different_devices(
+    devices: list[int], gpu: int, parts: int, count: int, weight: int
+) -> None:
+    data = parted(devices, gpu, parts, count)
+    for method in ("staged", "highs", "cpsat"):
+        assert weight_of(method, data) == weight
+    assert decode(GangPlacementInstance.parse(data), upper_bound(GangPlacementInstance.parse(data)))[0] == weight
+    for rule in ("first-fit", "fgd", "best-fit", "ray-pack", "kueue-best-fit", "kube-most-allocated"):
+        assert weight_of(rule, data) <= weight
+    if count == 1:
+        assert weight_of("fgd", data) == weight_of("kueue-best-fit", data) == weight
+
+
+def test_the_checker_finds_parts_on_one_device_and_what_a_queue_uses() -> None:
+    data = parted([1000, 1000], 500, 2, 1)
+    for devices, violations in (([0, 1], set()), ([0, 0], {"devices"}), ([0], {"devices"})):
+        pods = [{"group": 0, "node": "n", "devices": devices}]
+        assert verdict(data, {"placement": {"g": pods}}) == violations
+    data |= {"queues": [{"id": "q", "quota": {"gpu": 999}}], "gangs": [data["gangs"][0] | {"queue": "q"}]}
+    pods = [{"group": 0, "node": "n", "devices": [0, 1]}]
+    assert verdict(data, {"placement": {"g": pods}}) == {"quota"}
+    assert weight_of("staged", data) == weight_of("first-fit", data) == 0
+
+
+def test_a_certificate_says_that_a_pod_finds_too_few_devices() -> None:
+    instance = GangPlacementInstance.parse(parted([1000, 300], 300, 2, 2))
+    certified = schedgap.certify(instance)
+    assert certified.optimal and certified.certificate is not None
+    assert check(instance, certified.certificate, {"placement": {}}).bound == 0
+    with pytest.raises(Rejected):
+        check(GangPlacementInstance.parse(parted([1000, 600], 300, 2, 2)), certified.certificate)
 
 
 def test_large_shapes_are_solved_by_the_relaxation_that_docs_measure() -> None:

@@ -234,7 +234,7 @@ class Draft:
         where the scheduler put it, or is in no instance.
         """
         placed = list(seats)
-        total = sum(group["gpu"] * group["count"] for group in groups)
+        total = sum(group["gpu"] * group.get("parts", 1) * group["count"] for group in groups)
         weight = Fraction(total, WHOLE) if gpus is None else gpus
         if rules:
             self.apart = True
@@ -251,7 +251,7 @@ class Draft:
         made["weight"] = float(weight) if weight else 1.0
         made["arrival"] = float(len(self.gangs))
         self.gangs.append(made)
-        where = [self._seat(k, groups[k]["gpu"], n) for k, n in placed]
+        where = [self._seat(k, groups[k], n) for k, n in placed]
         if where:
             self.placement[name] = where
 
@@ -276,11 +276,11 @@ class Draft:
         """A gang that waits and is in no instance."""
         self.asides.append(Aside(shortened(gang, self.cut), pods, gpus, reason, barred, placed))
 
-    def _seat(self, k: int, gpu: int, n: int) -> dict[str, Any]:
-        """The first devices that hold it beside what was placed before."""
-        part = min(gpu, WHOLE)
+    def _seat(self, k: int, group: Mapping[str, Any], n: int) -> dict[str, Any]:
+        """The first devices that hold a pod of the group beside what was placed before."""
+        part = min(group["gpu"], WHOLE)
         there = [d for d, free in enumerate(self.nodes[n]["gpus"]) if part and free - self.bound[n, d] >= part]
-        devices = there[: max(1, gpu // WHOLE)]
+        devices = there[: max(1, group["gpu"] // WHOLE, group.get("parts", 1))]
         for d in devices:
             self.bound[n, d] += part
         return {"group": k, "node": self.nodes[n]["id"], "devices": devices}

@@ -294,4 +294,4 @@ class _Judge:
 
 def _gpus(gang: Gang) -> Fraction:
     """Devices that all pods of a gang ask for."""
-    return Fraction(sum(group.gpu * group.count for group in gang.pods), WHOLE)
+    return Fraction(sum(group.thousandths * group.count for group in gang.pods), WHOLE)

@@ -135,7 +135,11 @@ class Judgement:
         )
         if self.snapshot.form == "own":
             gangs = sum(
-                (Fraction(group.gpu * group.count, WHOLE) for gang in self.instance.gangs for group in gang.pods),
+                (
+                    Fraction(group.thousandths * group.count, WHOLE)
+                    for gang in self.instance.gangs
+                    for group in gang.pods
+                ),
                 Fraction(0),
             )
         return gangs + sum((item.gpus or Fraction(0) for item in barred), Fraction(0))
@@ -339,5 +343,6 @@ def gpus_of(instance: GangPlacementInstance, decision: Solution) -> Fraction:
     """Devices that a decision gives to pods."""
     groups = {gang.id: gang.pods for gang in instance.gangs}
     return Fraction(
-        sum(groups[name][pod["group"]].gpu for name, pods in decision["placement"].items() for pod in pods), WHOLE
+        sum(groups[name][pod["group"]].thousandths for name, pods in decision["placement"].items() for pod in pods),
+        WHOLE,
     )

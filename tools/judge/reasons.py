@@ -226,11 +226,11 @@ class Reasons:
 
     def _lacking(self, instance: GangPlacementInstance, gang: Gang) -> list[str]:
         """GPUs that are too few, or in pieces; else the other things that it lacks."""
-        wanted = sum(group.gpu * group.count for group in gang.pods)
+        wanted = sum(group.thousandths * group.count for group in gang.pods)
         if not wanted:
             return [self._together(instance, gang, "")]
         for pods in ([*gang.pods], *([group] for group in gang.pods if len(gang.pods) > 1)):
-            asked = sum(group.gpu * group.count for group in pods)
+            asked = sum(group.thousandths * group.count for group in pods)
             free = sum(self._free(node, pods) for node in instance.nodes)
             if free < asked:
                 where = (
@@ -356,6 +356,8 @@ def _are(thousandths: int) -> str:
 
 
 def _pods(group: Group) -> str:
-    """``2 pods of 8 GPUs``."""
+    """``2 pods of 8 GPUs``, ``1 pod of 0.5 of each of 2 GPUs``."""
     gpus = number(group.gpu / WHOLE)
+    if group.parts is not None:
+        return f"{group.count} pod{'' if group.count == 1 else 's'} of {gpus} of each of {group.parts} GPUs"
     return f"{group.count} pod{'' if group.count == 1 else 's'} of {gpus} GPU{'' if group.gpu == WHOLE else 's'}"

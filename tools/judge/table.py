@@ -104,8 +104,8 @@ KUBERNETES: tuple[Row, ...] = (
     Row("note", "scheduling.x-k8s.io/pod-group pod-group.scheduling.sigs.k8s.io*", KEPT, "gangs of coscheduling"),
     Row("note", "pod-group-name", KEPT, "KAI-Scheduler's gangs"),
     Row("note", "kai.scheduler/subgroup-name", KEPT, "groups of a gang of KAI-Scheduler, each with its minMember"),
-    Row("note", "gpu-fraction gpu-memory gpu-fraction-num-devices", KEPT, "KAI-Scheduler's parts of one GPU; of several"
-        " it is unread; memory where all nodes tell nvidia.com/gpu.memory"),
+    Row("note", "gpu-fraction gpu-memory gpu-fraction-num-devices", KEPT, "KAI-Scheduler's parts of a GPU, or of"
+        " each of several; memory where all nodes tell nvidia.com/gpu.memory"),
     Row("note", "kai.scheduler/topology kai.scheduler/topology-*", UNREAD, "its topology of KAI-Scheduler"),
     Row("note", "yunikorn.apache.org/task-group-name yunikorn.apache.org/task-groups yunikorn.apache.org/app-id"
         " yunikorn.apache.org/placeholder applicationId", KEPT, "YuniKorn's gangs"),

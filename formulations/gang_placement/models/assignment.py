@@ -7,8 +7,7 @@ as one number (:mod:`~schedgap.formulations.gang_placement.scale`), where floats
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping, Sequence
 from fractions import Fraction
 from typing import NamedTuple
 
@@ -19,90 +18,9 @@ from schedgap.formulations.common.errors import ModelRefused
 from schedgap.formulations.common.layout import Layout, RowFamily, Term, VariableFamily
 from schedgap.formulations.common.numbers import MAXIMISE, exact
 from schedgap.formulations.gang_placement.instance import WHOLE, Domain, Gang, GangPlacementInstance, Running, Shape
+from schedgap.formulations.gang_placement.models.fragmentation import Fragments, Sums
 from schedgap.formulations.gang_placement.models.point import extract, point
 from schedgap.formulations.gang_placement.scale import Component, capacities, components, most_pods, shares
-
-# The rows of fragmentation: what is free and of no use to a shape.
-
-
-@dataclass
-class Sums:
-    """A linear expression."""
-
-    terms: list[Term] = field(default_factory=list)
-    constant: Fraction = Fraction(0)
-
-    def add(self, terms: Iterable[Term], factor: float | Fraction = 1) -> None:
-        """Add terms, each times a factor."""
-        self.terms += [(variable, float(coefficient * factor)) for variable, coefficient in terms]
-
-
-class Fragments:
-    """For each shape what is free on all nodes and of no use to it.
-
-    Parameters
-    ----------
-    free, left : what the other variables leave free of a device, and of a resource of a node
-
-    Attributes
-    ----------
-    lost : by shape
-    """
-
-    def __init__(
-        self,
-        layout: Layout,
-        instance: GangPlacementInstance,
-        free: Callable[[int, int], Sums],
-        left: Callable[[int, str], Sums],
-    ) -> None:
-        self.layout = layout
-        self.instance = instance
-        self.free = free
-        self.left = left
-        self.lost: list[Sums] = []
-
-    def build(self) -> None:
-        """All rows, and ``lost``."""
-        for s, (shape, _) in enumerate(self.instance.weighted_shapes):
-            self.lost.append(Sums())
-            for n, node in enumerate(self.instance.nodes):
-                if not shape.gpu or not shape.selector.takes(node):
-                    self._all_of(n)
-                else:
-                    self._node(s, shape, n)
-
-    def _all_of(self, n: int) -> None:
-        """The shape cannot run there whatever is free."""
-        for d in range(len(self.instance.nodes[n].gpus)):
-            free = self.free(n, d)
-            self.lost[-1].terms += free.terms
-            self.lost[-1].constant += free.constant
-
-    def _node(self, s: int, shape: Shape, n: int) -> None:
-        name = self.instance.nodes[n].id
-        fits = self.layout.variable("fits", s, name)
-        useful = [self._device(s, shape, n, d, fits) for d in range(len(self.instance.nodes[n].gpus))]
-        wanted = shape.devices if shape.gpu >= WHOLE else 1
-        self.layout.row("fits", (s, name), [*((u, 1.0) for u in useful), (fits, -float(wanted))], ">=", 0)
-        for resource, amount in shape.request.items():
-            left = self.left(n, resource)
-            terms = [*left.terms, (fits, -float(amount))]
-            self.layout.row("fits", (s, name, resource), terms, ">=", float(-left.constant))
-
-    def _device(self, s: int, shape: Shape, n: int, d: int, fits: pulp.LpVariable) -> pulp.LpVariable:
-        key = (s, self.instance.nodes[n].id, d)
-        useful = self.layout.variable("useful", *key)
-        lost = self.layout.variable("lost", *key, high=WHOLE)
-        free = self.free(n, d)
-        self.layout.row("useful", (*key, "fits"), [(useful, 1.0), (fits, -1.0)], "<=", 0)
-        least = float(min(shape.gpu, WHOLE))
-        self.layout.row("useful", key, [*free.terms, (useful, -least)], ">=", float(-free.constant))
-        terms = [(lost, 1.0), (useful, float(WHOLE)), *((v, -c) for v, c in free.terms)]
-        self.layout.row("lost", key, terms, ">=", float(free.constant))
-        self.lost[-1].terms.append((lost, 1.0))
-        return useful
-
 
 LARGEST_WHOLE = 2**53
 """Below it every whole number is a float."""
@@ -129,7 +47,8 @@ ROWS = {
     "least": RowFamily("(1)", "sum_kn pods[g,k,n] >= least placed[g]"),
     "filled": RowFamily("(1)", "sum_n pods[g,k,n] >= count filled[g,k]"),
     "prefix": RowFamily("(1)", "sum_n pods[g,k+1,n] <= count filled[g,k]"),
-    "parts": RowFamily("(2)", "sum_d part[g,k,n,d] = pods[g,k,n]"),
+    "parts": RowFamily("(2)", "sum_d part[g,k,n,d] = parts pods[g,k,n]"),
+    "different": RowFamily("(2)", "part[g,k,n,d] <= pods[g,k,n], for pods with parts of several devices"),
     "wholes": RowFamily("(2)", "sum_d whole[n,d] = devices asked for on n"),
     "device": RowFamily("(2)", "sum gpu part + 1000 whole + what stays <= the device"),
     "devices": RowFamily("(2)", "devices asked for on n <= those entirely free"),
@@ -172,7 +91,7 @@ class Item(NamedTuple):
 
     @property
     def fraction(self) -> bool:
-        """Whether its pods take a part of one device."""
+        """Whether its pods take parts of devices."""
         return 0 < self.shape.gpu < WHOLE
 
 
@@ -295,13 +214,16 @@ class _ModelBuilder:
             there = self.layout.variable(item.family, *item.key, name, high=room)
             self.on_node[n].append((item, there))
             if item.fraction:
-                split: list[Term] = [(there, -1.0)]
+                split: list[Term] = [(there, -float(item.shape.pieces))]
                 family = "part" if item.family == "pods" else "moved_part"
                 for d, part in enumerate(self.capacity[n]):
                     most = min(room, part // item.shape.gpu)
                     if most:
                         taken = self.layout.variable(family, *item.key, name, d, high=most)
                         split.append((taken, 1.0))
+                        if item.shape.pieces > 1:
+                            key = (*item.key, name, d)
+                            self.layout.row("different", key, [(taken, 1.0), (there, -1.0)], "<=", 0)
                         self.on_device[n, d].append((taken, float(item.shape.gpu)))
                 self.layout.row("parts", (*item.key, name), split, "==", 0)
             if item.family == "moved":

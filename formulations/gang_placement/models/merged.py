@@ -247,7 +247,7 @@ class Merged:
     def _value(self, shape: Shape) -> float:
         if shape.gpu >= WHOLE:
             return shape.devices * self.values.get(WHOLE, WHOLE)
-        return self.values.get(shape.gpu, shape.gpu)
+        return shape.pieces * self.values.get(shape.gpu, shape.gpu)
 
     def _row(self, family: str, c: int, what: str | int, terms: Sequence[Term], right: float) -> str:
         self.layout.row(family, (c, what), terms, "<=", right)

@@ -49,9 +49,11 @@ class _Point:
                     yield node.id, taken
                 continue
             parts = self.values.get("part" if family == "pods" else "moved_part", {})
-            for device in range(len(node.gpus)):
-                for _ in range(parts.get((*key, node.id, device), 0)):
-                    yield node.id, [device]
+            rest = Counter({device: parts.get((*key, node.id, device), 0) for device in range(len(node.gpus))})
+            for _ in range(count):  # of several devices those with the most parts that are left: so none is left over
+                taken = sorted(sorted(rest, key=lambda device: -rest[device])[: shape.pieces])
+                rest.subtract(taken)
+                yield node.id, taken
 
 
 def extract(instance: GangPlacementInstance, layout: Layout, value: Value) -> Solution:
@@ -156,7 +158,7 @@ def _measure(instance: GangPlacementInstance, layout: Layout, found: dict[str, C
                 free.subtract({name: amount * count for name, amount in _request(instance, key).items()})
         for s, (shape, _) in enumerate(instance.weighted_shapes):
             useful = [part >= min(shape.gpu, WHOLE) for part in left]
-            enough = sum(useful) >= max(1, shape.devices)
+            enough = sum(useful) >= max(1, shape.pieces)
             enough &= all(free[resource] >= amount for resource, amount in shape.request.items())
             found["fits"][s, node.id] = int(enough)
             for d, part in enumerate(left):

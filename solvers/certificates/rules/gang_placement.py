@@ -14,9 +14,9 @@ from fractions import Fraction
 from typing import Any
 
 try:
-    from schedgap.solvers.certificates.rules.gang_prices import Priced, fewest
+    from schedgap.solvers.certificates.rules.gang_prices import Priced, fewest, pieces
 except ImportError:  # run as a file
-    from rules.gang_prices import Priced, fewest  # type: ignore[import-not-found, no-redef]
+    from rules.gang_prices import Priced, fewest, pieces  # type: ignore[import-not-found, no-redef]
 
 Terms = list[tuple[str, Any]]
 Thing = Mapping[str, Any]
@@ -99,7 +99,10 @@ class Decision:
         if gpu >= self.device:
             most = min(most, sum(part == self.device for part in self.capacity[n]) // (gpu // self.device))
         elif gpu:
-            most = min(most, sum(part // gpu for part in self.capacity[n]))
+            rooms, parts = [part // gpu for part in self.capacity[n]], pieces(shape, self.device)
+            most = min(most, sum(rooms) // parts)
+            while parts > 1 and sum(min(room, most) for room in rooms) < parts * most:  # a pod has one part of a device
+                most -= 1
         for name, amount in (shape.get("request") or {}).items():
             if amount:
                 most = min(most, self.free(n, name) // amount)
@@ -139,11 +142,13 @@ class Decision:
             self.hosts.setdefault(name, {})[n] = room
             self.here[n].append((there, shape))
             if 0 < gpu < self.device:
-                split: Terms = [(there, -1)]
+                split: Terms = [(there, -pieces(shape, self.device))]
                 for d, part in enumerate(self.capacity[n]):
                     if part >= gpu:
                         own = self.model.var(f"part_{name},{n},{d}]", 0, min(room, part // gpu))
                         split.append((own, 1))
+                        if shape.get("parts"):  # a pod's parts are of different devices
+                            self.model.row(f"different_{name},{n},{d}]", [(own, 1), (there, -1)], "<=", 0)
                         self.on_device[n, d].append((own, gpu))
                 self.model.row(f"parts_{name},{n}]", split, "=", 0)
         return found
@@ -360,7 +365,7 @@ class Decision:
         for shape, share in found:
             selector = shape.get("selector") or {}
             text = [sorted((selector.get("labels") or {}).items()), list(selector.get("models") or [])]
-            key = repr((shape.get("gpu") or 0, sorted((shape.get("request") or {}).items()), text))
+            key = repr((shape.get("gpu") or 0, shape.get("parts"), sorted((shape.get("request") or {}).items()), text))
             merged.setdefault(key if not self.instance.get("shapes") else repr(len(merged)), [shape, Fraction(0)])[
                 1
             ] += Fraction(share)
@@ -397,7 +402,7 @@ class Decision:
             self.model.row(
                 "lost" + key, [(found[-1], 1), ("useful" + key, self.device), *((v, -c) for v, c in left)], ">=", free
             )
-        self.model.row(f"fits[{s},{n}]", [*useful, (fits, -max(1, shape["gpu"] // self.device))], ">=", 0)
+        self.model.row(f"fits[{s},{n}]", [*useful, (fits, -pieces(shape, self.device))], ">=", 0)
         for resource, amount in (shape.get("request") or {}).items():
             free, left = self._remaining(n, resource)
             self.model.row(f"fits[{s},{n},{resource}]", [*left, (fits, -amount)], ">=", -free)
@@ -406,7 +411,9 @@ class Decision:
 
 def _amount(group: Thing, resource: str) -> int:
     """What a pod asks for of a resource by the name that queues give it."""
-    return int((group.get("gpu") if resource == "gpu" else (group.get("request") or {}).get(resource)) or 0)
+    if resource == "gpu":
+        return int(group.get("gpu") or 0) * int(group.get("parts") or 1)
+    return int((group.get("request") or {}).get(resource) or 0)
 
 
 def entry(
@@ -519,7 +526,7 @@ def point(instance: Thing, solution: Any, options: Thing, device: int = DEVICE) 
             for n in range(len(told.nodes)):
                 useful = [part >= min(shape.get("gpu") or 0, told.device) for part in left[n]]
                 asked = (shape.get("request") or {}).items()
-                fits = sum(useful) >= max(1, (shape.get("gpu") or 0) // told.device)
+                fits = sum(useful) >= pieces(shape, told.device)
                 fits = fits and all(free[n].get(resource, 0) >= amount for resource, amount in asked)
                 found[f"fits[{s},{n}]"] = int(fits)
                 for d, part in enumerate(left[n]):

@@ -20,6 +20,11 @@ def fewest(gang: Thing) -> int:
     return int(gang.get("least") or sum(group["count"] for group in gang["pods"]))
 
 
+def pieces(shape: Thing, device: int) -> int:
+    """Devices that a pod has something of: whole ones, or a part of each; 1 where it asks for none."""
+    return max(1, int(shape.get("gpu") or 0) // device) * int(shape.get("parts") or 1)
+
+
 class Priced:
     """A bound on the score from prices."""
 
@@ -106,7 +111,7 @@ class Priced:
         if size:
             return gpu // self.device // size
         if gpu < self.device:
-            return self.value(gpu) if gpu else 0
+            return pieces(group, self.device) * self.value(gpu) if gpu else 0
         return gpu // self.device * self.value(self.device)
 
     def _gang(self, gang: Thing) -> Fraction | None:
@@ -132,7 +137,7 @@ class Priced:
 
     def _cheapest(self, group: Thing, asked: int, per_node: int, nodes: Sequence[int]) -> Fraction | None:
         gpu = group.get("gpu") or 0
-        key = repr((gpu, group["count"], group.get("request"), group.get("selector")))
+        key = repr((gpu, group.get("parts"), group["count"], group.get("request"), group.get("selector")))
         if key not in self.rooms:
             self.rooms[key] = [self.told.room(n, group, group["count"]) for n in range(len(self.told.nodes))]
         rooms: dict[int, int] = {}

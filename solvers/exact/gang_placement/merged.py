@@ -57,12 +57,12 @@ class _Seats:
         A gang that finds too few is left out.
         """
         items: list[tuple[int, int, int]] = [
-            (self.shapes[j].gpu, -1 - j, c) for (j, c), count in self.kinds.items() for _ in range(count)
+            (self.shapes[j].thousandths, -1 - j, c) for (j, c), count in self.kinds.items() for _ in range(count)
         ]
         for g, (mode, counts) in self.gangs.items():
             if mode.node is not None:
                 pods = self.instance.gangs[g].pods
-                items.append((sum(group.gpu * n for group, n in zip(pods, counts, strict=True)), g, mode.node))
+                items.append((sum(group.thousandths * n for group, n in zip(pods, counts, strict=True)), g, mode.node))
         for _, what, c in sorted(items, reverse=True):
             nodes = sorted(self.classes.nodes[c], key=lambda n: sum(self.left[n]))
             if what < 0:
@@ -83,8 +83,8 @@ class _Seats:
             devices = [d for d, part in enumerate(left) if part == WHOLE][: shape.devices]
         else:
             fitting = [d for d, part in enumerate(left) if part >= shape.gpu] if shape.gpu else []
-            devices = [min(fitting, key=lambda d: left[d])] if fitting else []
-        if len(devices) < (shape.devices or min(shape.gpu, 1)):
+            devices = sorted(fitting, key=lambda d: left[d])[: shape.pieces]
+        if len(devices) < shape.pieces:
             return None
         for d in devices:
             left[d] -= min(shape.gpu, WHOLE)
@@ -193,7 +193,7 @@ def _values(instance: GangPlacementInstance) -> dict[int, int]:
     counts: Counter[int] = Counter()
     for gang in instance.gangs:
         for group in gang.pods:
-            counts[min(group.gpu, WHOLE)] += group.count * max(1, group.devices)
+            counts[min(group.gpu, WHOLE)] += group.count * max(1, group.pieces)
     devices = sum(part == WHOLE for parts in capacities(instance) for part in parts)
     sizes = sorted(gpu for gpu in counts if 0 < gpu < WHOLE)
     if not sizes or not devices:

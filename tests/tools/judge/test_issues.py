@@ -12,6 +12,7 @@ import schedgap
 
 Data = dict[str, Any]
 GPU = "nvidia.com/gpu"
+HALVES = {"gpu-fraction": "0.5", "gpu-fraction-num-devices": "2"}
 
 
 def _node(name: str, gpus: int = 0, labels: Data | None = None, notes: Data | None = None, **room: str) -> Data:
@@ -439,11 +440,30 @@ CASES: list[Case] = [
         "fits",
     ),
     (
-        "KAI#1369: a fraction of several devices: not judged",
-        [_node("a", 2), _pod("p", 0, notes={"gpu-fraction": "0.5", "gpu-fraction-num-devices": "2"}, **KAI)],
-        "no gang waits in what was read",
-        {"d/p": "not judged"},
-        "parts of several GPUs",
+        "KAI#1369: half of each of two devices",
+        [_node("a", 2), _pod("p", 0, notes=HALVES, **KAI)],
+        "1 of 1 waiting GPU could",
+        {"d/p": "fits"},
+        "fits",
+    ),
+    (
+        "KAI#1369: half of each of two devices is not one device",
+        [_node("a", 1), _pod("p", 0, notes=HALVES, **KAI)],
+        "the decision is optimal: none of 1 waiting GPU can run now",
+        {"d/p": "barred"},
+        "not in pieces for 1 pod of 0.5 of each of 2 GPUs",
+    ),
+    (
+        "KAI#1369: the halves of a pod that runs are on the devices that its labels name",
+        [
+            _node("a", 2),
+            _pod("r", 0, on="a", notes=HALVES, labels={"runai-gpu-group/x": "x", "runai-gpu-group/y": "y"}, **KAI),
+            _pod("p", 0, notes=HALVES, **KAI),
+            _pod("q", 1, **KAI),
+        ],
+        "1 of 2 waiting GPUs",
+        {"d/p": "fits", "d/q": "barred"},
+        "fits",
     ),
     (
         "KAI#577: 17 nodes of 4 wanted in a rack of 18, claims of DRA: not judged",

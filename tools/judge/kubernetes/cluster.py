@@ -40,7 +40,7 @@ GROUP = "runai-gpu-group"
 """Label of pods that share a device under KAI-Scheduler."""
 
 Pod = Mapping[str, Json]
-Kind = tuple[int, tuple[tuple[str, int], ...], tuple[int, ...]]
+Kind = tuple[tuple[int, int], tuple[tuple[str, int], ...], tuple[int, ...]]
 """What pods of a gang are equal in: thousandths of devices, other resources, nodes that take them."""
 
 
@@ -189,13 +189,13 @@ class Cluster:
     def _run_all(self, n: int, pods: Sequence[Pod]) -> None:
         """What runs on a node: parts of devices first, so that whole ones are what they leave."""
         parts = []
-        shared = {note(pod, GROUP) for pod in pods if pod["metadata"].get("namespace") not in RESERVING}
+        shared = {name for pod in pods if pod["metadata"].get("namespace") not in RESERVING for name in _groups(pod)}
         for pod in pods:
             ask = self.ask[id(pod)]
             if ask.high:
                 request = self.counting.asked(ask.rest)
                 devices = self.devices.parts_of(pod, n)
-                parts.append(Runs(key_of(pod), ask.low, ask.high, request, devices, note(pod, GROUP)))
+                parts.append(Runs(key_of(pod), ask.low, ask.high, request, devices, _groups(pod), ask.parts))
             self.draft.unread["pods that run with parts of devices that are not read"] += bool(ask.unread)
         seat_parts(self.draft, n, parts)
         for pod in pods:
@@ -324,7 +324,7 @@ class Cluster:
             nodes = self._spec(pod)
             if ask.nodes is not None:
                 nodes = tuple(n for n in nodes if n in ask.nodes)
-            kinds[ask.gpu(outward), tuple(sorted(request.items())), nodes].append(pod)
+            kinds[ask.devices(outward), tuple(sorted(request.items())), nodes].append(pod)
         key = f"{gang.family} {gang.key}"
         least = self._least(gang, shown, len(pods))
         if least is not None:
@@ -335,17 +335,19 @@ class Cluster:
         sliced = size > 1 and self._sliced(pods, asks, size)
         levels = self._level_labels(key, gang)
         groups = []
-        for (gpu, asked, nodes), members in kinds.items():
+        for ((each, pieces), asked, nodes), members in kinds.items():
             selector = {"labels": {**draft.label(TAKES, nodes), **levels}}
             made: dict[str, Any] = {
                 "count": len(members),
-                "gpu": gpu,
+                "gpu": each if each < WHOLE else WHOLE * pieces,
                 "request": dict(asked),
                 "selector": selector if selector["labels"] else {},
             }
+            if each < WHOLE and pieces > 1:
+                made["parts"] = pieces
             if sliced:
                 whole = {name: size * amount for name, amount in asked}
-                made |= {"count": len(members) // size, "gpu": size * gpu, "request": whole}
+                made |= {"count": len(members) // size, "gpu": size * made["gpu"], "request": whole}
             groups.append(made)
         specs = [next(iter(members)).get("spec") or {} for members in kinds.values()]
         if any((pod.get("spec") or {}).get("preemptionPolicy") == "Never" for pod in pods):
@@ -434,6 +436,14 @@ class Cluster:
         return self.draft.index[pod["spec"]["nodeName"]]
 
 
+def _groups(pod: Pod) -> tuple[str, ...]:
+    """KAI-Scheduler's names of the devices that a pod shares: a label for one, a label each where there are several."""
+    labels = pod["metadata"].get("labels") or {}
+    several = tuple(str(name) for key, name in sorted(labels.items()) if key.startswith(f"{GROUP}/"))
+    one = note(pod, GROUP)
+    return several or ((one,) if one is not None else ())
+
+
 def _is_bound(pod: Pod) -> bool:
     return (pod.get("spec") or {}).get("nodeName") is not None
 
@@ -446,7 +456,7 @@ def _exact(kinds: Mapping[Kind, list[Pod]]) -> bool:
     """Whether the first pods fit wherever as many others do, and those that are bound are the first."""
     bound = [flag for pods in kinds.values() for flag in sorted(map(_is_bound, pods), reverse=True)]
     chain = all(
-        devices <= more
+        all(amount <= other for amount, other in zip(devices, more, strict=True))
         and all(amount <= dict(asked).get(name, 0) for name, amount in request)
         and set(nodes) >= set(fewer)
         for (devices, request, nodes), (more, asked, fewer) in pairwise(kinds)
@@ -460,13 +470,15 @@ def _loosened(kinds: Mapping[Kind, list[Pod]]) -> dict[Kind, list[Pod]]:
     least = {name: min(asked[name] for asked in asks) for name in asks[0] if all(name in asked for asked in asks)}
     nodes = tuple(sorted({n for _, _, allowed in kinds for n in allowed}))
     return {
-        (min(gpu for gpu, _, _ in kinds), tuple(sorted(least.items())), nodes): [
-            pod for pods in kinds.values() for pod in pods
-        ]
+        (
+            (min(each for (each, _), _, _ in kinds), min(pieces for (_, pieces), _, _ in kinds)),
+            tuple(sorted(least.items())),
+            nodes,
+        ): [pod for pods in kinds.values() for pod in pods]
     }
 
 
 def _size(kind: Kind) -> tuple[int, int, int]:
     """Grows with what pods ask for, and where they may go to fewer nodes."""
-    devices, request, nodes = kind
-    return devices, sum(amount for _, amount in request), -len(nodes)
+    (each, pieces), request, nodes = kind
+    return each * pieces, sum(amount for _, amount in request), -len(nodes)

@@ -1,7 +1,7 @@
-"""Devices of Kubernetes nodes, and what pods ask for of them: whole ones, or a part of one.
+"""Devices of Kubernetes nodes, and what pods ask for of them: whole ones, or a part of one or of several.
 
-A part is told in thousandths of a device. Read are KAI-Scheduler's fractions, HAMi's and Volcano's shares of a card's
-memory, Koordinator's shares; MIG slices that are made are resources like any other.
+A part is told in thousandths of a device. Read are KAI-Scheduler's fractions, of several devices too, HAMi's and
+Volcano's shares of a card's memory, Koordinator's shares; MIG slices that are made are resources like any other.
 """
 
 from __future__ import annotations
@@ -34,6 +34,9 @@ MEMORY = "nvidia.com/gpu.memory"
 RESERVING = ("kai-resource-reservation", "runai-reservation")
 """Namespaces in which KAI-Scheduler keeps a pod for each device that it shares out."""
 SEVERAL = "it asks for parts of several GPUs"
+DEVICES = "gpu-fraction-num-devices"
+"""KAI-Scheduler's number of devices of which a pod has its ``gpu-fraction`` or ``gpu-memory`` each, after the manual of
+Run:ai, "GPU fractions"."""
 
 
 @dataclass(frozen=True)
@@ -43,6 +46,7 @@ class Ask:
     whole: int = 0  # devices
     low: int = 0  # thousandths of one device, rounded down
     high: int = 0  # the same rounded up
+    parts: int = 1  # devices that it has such a part of, each
     rest: Amounts = field(default_factory=dict)  # all else
     nodes: frozenset[int] | None = None  # whose cards are large enough; None: any
     unread: str = ""  # why it cannot be told
@@ -51,13 +55,14 @@ class Ask:
 
     @property
     def gpus(self) -> Fraction:
-        """Devices, a part as such."""
-        return self.whole + Fraction(self.high, WHOLE)
+        """Devices, parts as such."""
+        return self.whole + Fraction(self.parts * self.high, WHOLE)
 
-    def gpu(self, outward: bool) -> int:
-        """Thousandths for an instance."""
-        part = (max(1, self.low) if outward else min(self.high, WHOLE)) if self.high else 0
-        return WHOLE * self.whole + part
+    def devices(self, outward: bool) -> tuple[int, int]:
+        """(thousandths of each device, devices) for an instance."""
+        if not self.high:
+            return (WHOLE, self.whole) if self.whole else (0, 0)
+        return max(1, self.low) if outward else min(self.high, WHOLE), self.parts
 
 
 @dataclass(frozen=True)
@@ -135,9 +140,15 @@ class Devices:
         return replace(result, rest=rest, unread=unread or result.unread, rules=tuple(rules))
 
     def _kai(self, place: str, pod: Mapping[str, Json], fraction: str | None, memory: str | None) -> Ask:
-        """KAI-Scheduler's fraction of one device, or memory in MiB where nodes tell theirs."""
-        if (note(pod, "gpu-fraction-num-devices") or "1") != "1":
-            return Ask(unread=SEVERAL)
+        """KAI-Scheduler's fraction of each of some devices, or memory in MiB where nodes tell theirs."""
+        told = note(pod, DEVICES) or "1"
+        if not re.fullmatch("[1-9][0-9]{0,3}", told) or int(told) > MOST_GPUS:
+            raise InputError(f"{place}.metadata.annotations.{DEVICES}: must be a whole number from 1, got {told[:40]}")
+        result = self._fraction(place, fraction, memory)
+        many = int(told) if not result.barred else 1
+        return replace(result, whole=many * result.whole, parts=many if result.high else 1)
+
+    def _fraction(self, place: str, fraction: str | None, memory: str | None) -> Ask:
         if fraction is not None:
             share = quantity(fraction, f"{place}.metadata.annotations.gpu-fraction")
             if not 0 < share <= 1:

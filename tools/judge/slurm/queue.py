@@ -138,7 +138,7 @@ class _Slurm:
             for n in job.hosts if job.share else ():
                 low, high = self._part(job, n)
                 name = job.name if job.count == 1 else f"{job.name} on {self.draft.nodes[n]['id']}"
-                parts[n].append(Runs(name, low, high, job.request, job.shared_devices(), None))
+                parts[n].append(Runs(name, low, high, job.request, job.shared_devices()))
         for n, found in parts.items():
             seat_parts(self.draft, n, found)
         for job in jobs:
