@@ -1,13 +1,15 @@
-"""A small relaxation of gang-placement : equal nodes are one class, and equal pods of all gangs are one kind.
+"""A small relaxation of gang-placement: equal gangs, equal nodes and equal pods of all gangs are one with a number.
 
-A gang has modes: a domain that all its pods lie in, or the whole cluster. Which pods of a kind lie in which class is
-said for all gangs together; that every domain holds what the gangs bound to it need is enough to hand them out, because
+Equal gangs have modes: a domain that all pods of one lie in, or the whole cluster, each with how many of them are
+placed so. Pods of a mode whose domain is one class of nodes are there. Which of the others lie in which class is said
+for all gangs together; that every domain holds what the gangs bound to it need is enough to hand them out, because
 domains are nested. Every decision is a point; a point is a decision where each class packs what it got, which devices
 whose sizes divide each other do.
 """
 
 from __future__ import annotations
 
+import itertools
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -25,16 +27,15 @@ from schedgap.formulations.gang_placement.scale import Component, capacities, co
 KINDS = ("weight", "pods", "split")
 """Components that it knows."""
 VARIABLES = {
-    "mode": VariableFamily("gang, mode", "1 where the gang is placed so"),
-    "count": VariableFamily("gang, mode, group", "pods of the group, where a part of the gang may be placed"),
-    "kind": VariableFamily(
-        "kind, class", "pods of the kind on nodes of the class, those on one node with others left out"
-    ),
+    "mode": VariableFamily("gang, mode", "of gangs equal to the first, how many are placed so"),
+    "count": VariableFamily("gang, mode, group", "pods of the group, where a part of such gangs may be placed"),
+    "kind": VariableFamily("kind, class", "pods of the kind on nodes of the class, of modes with several classes"),
 }
 ROWS = {
-    "once": RowFamily("(1)", "sum_m mode[g,m] <= 1"),
+    "once": RowFamily("(1)", "sum_m mode[g,m] <= gangs equal to g"),
     "least": RowFamily("(1)", "sum_k count[g,m,k] >= least mode[g,m]"),
     "most": RowFamily("(1)", "count[g,m,k] <= count mode[g,m]"),
+    "room": RowFamily("(2)", "pods of the kind on nodes of the class <= those that these hold of it alone"),
     "devices": RowFamily("(2)", "sum floor(devices / s) pods <= nodes floor(entirely free / s), for each size s"),
     "parts": RowFamily("(2)", "sum gpu pods <= what is free of the class"),
     "resource": RowFamily("(3)", "sum request pods <= the class's"),
@@ -42,7 +43,6 @@ ROWS = {
     "all": RowFamily("(5)", "pods of the kind = those of all gangs"),
     "queue": RowFamily("(7)", "use of the queue or cohort <= its limit, over all flavours together"),
     "held": RowFamily("", "a component that was solved before is as good as then"),
-    "equal_gangs": RowFamily("", "of equal gangs the first are placed", tightening=True),
 }
 
 
@@ -56,10 +56,11 @@ class Mode(NamedTuple):
 
 @dataclass
 class Classes:
-    """Nodes and pods that are alike."""
+    """Nodes, gangs and pods that are alike: whatever the instance tells of them but for names and arrivals is equal."""
 
     instance: GangPlacementInstance
     nodes: list[list[int]] = field(init=False)  # by class, positions of its nodes
+    gangs: list[list[int]] = field(init=False)  # by class, positions of its gangs
     kinds: dict[Shape, int] = field(init=False, default_factory=dict)  # by shape without its count, its number
     room: list[list[int]] = field(init=False)  # by kind and class, pods that one node holds alone
 
@@ -71,6 +72,14 @@ class Classes:
             key = (node.domain, tuple(sorted(self.capacity[n])), node.gpu_model, node.labels, free)
             found.setdefault(key, []).append(n)
         self.nodes = list(found.values())
+        alike: dict[Gang, list[int]] = {}
+        for g, gang in enumerate(self.instance.gangs):
+            alike.setdefault(gang.model_copy(update={"id": "", "arrival": 0.0}), []).append(g)
+        self.gangs = list(alike.values())
+        self.inside: dict[Domain, list[int]] = defaultdict(list)  # classes of each domain above the nodes
+        for c in range(len(self.nodes)):
+            for depth in range(len(self.instance.levels) + 1):
+                self.inside[self.domain(c, depth)].append(c)
         for gang in self.instance.gangs:
             for group in gang.pods:
                 self.kinds.setdefault(group.shape, len(self.kinds))
@@ -96,12 +105,14 @@ class Classes:
                     if self._holds(gang, [c], 1):
                         yield Mode(self.domain(c, deepest), c, split)
                 continue
-            members: dict[Domain, list[int]] = defaultdict(list)
-            for c in range(len(self.nodes)):
-                members[self.domain(c, depth)].append(c)
-            for domain, classes in members.items():
-                if self._holds(gang, classes, 0):
+            for domain, classes in self.inside.items():
+                if len(domain) == depth and self._holds(gang, classes, 0):
                     yield Mode(domain, None, split)
+
+    def only(self, mode: Mode) -> int | None:
+        """The one class of nodes that all pods of a mode are on; None where there are several."""
+        classes = self.inside[mode.domain] if mode.node is None else [mode.node]
+        return classes[0] if len(classes) == 1 else None
 
     def _holds(self, gang: Gang, classes: Sequence[int], nodes: int) -> bool:
         """Whether classes (`nodes` of each, 0: all) hold the fewest pods of a gang, each group alone."""
@@ -127,19 +138,19 @@ class Merged:
     entries : components, the last one the objective, the others held at these digits
     values : of parts of a device and of a whole one (1000), of which a device holds at most that of a whole one:
         a row that is stronger than that of thousandths, for a bound
-    ordered : of equal gangs the first are placed
-    modes : of each gang, in the order of the variables
-    pods : by gang, mode and group, how many pods there are as (coefficient, variable)
+    gangs : the first of each class of equal ones, whose numbers are those of classes
+    modes : of each class of gangs, in the order of the variables
+    pods : by class of gangs, mode and group, how many pods there are as (coefficient, variable)
     """
 
     instance: GangPlacementInstance
     entries: Sequence[Component]
     held: Sequence[int] = ()
     values: Mapping[int, float] = field(default_factory=dict)
-    ordered: bool = True
 
     def __post_init__(self) -> None:
         self.classes = Classes(self.instance)
+        self.gangs = [self.instance.gangs[members[0]] for members in self.classes.gangs]
         name = self.entries[-1].name
         self.layout = Layout(pulp.LpProblem("gang_placement", pulp.LpMaximize), VARIABLES, ROWS, name)
         self.modes: list[list[Mode]] = []
@@ -160,39 +171,31 @@ class Merged:
         )
 
     def _gangs(self) -> None:
-        alike: dict[Gang, int] = {}
         with_split = any(entry.kind == "split" for entry in self.entries)
-        for g, gang in enumerate(self.instance.gangs):
+        for g, (gang, alike) in enumerate(zip(self.gangs, self.classes.gangs, strict=True)):
             self.modes.append(list(self.classes.modes(gang, with_split)))
             for m in range(len(self.modes[g])):
-                self.mode[g, m] = self.layout.variable("mode", g, m)
+                self.mode[g, m] = self.layout.variable("mode", g, m, high=len(alike))
                 for k, group in enumerate(gang.pods):
                     self.pods[g, m, k] = (self.mode[g, m], float(group.count))
                     if gang.fewest < gang.size:
-                        some = self.layout.variable("count", g, m, k, high=group.count)
+                        some = self.layout.variable("count", g, m, k, high=group.count * len(alike))
                         self.pods[g, m, k] = (some, 1.0)
                         self.layout.row("most", (g, m, k), [(some, 1.0), (self.mode[g, m], -group.count)], "<=", 0)
                 if gang.fewest < gang.size:
                     every = [self.pods[g, m, k] for k in range(len(gang.pods))]
                     self.layout.row("least", (g, m), [*every, (self.mode[g, m], -gang.fewest)], ">=", 0)
             if len(self.modes[g]) > 1:
-                self.layout.row("once", (g,), self._placed(g), "<=", 1)
-            kind = gang.model_copy(update={"id": "", "arrival": 0.0})
-            if self.ordered and kind in alike and self.modes[g]:
-                others = [(variable, -1.0) for variable, _ in self._placed(alike[kind])]
-                self.layout.row("equal_gangs", (g,), [*self._placed(g), *others], "<=", 0)
-            alike[kind] = g
-
-    def _placed(self, g: int) -> list[Term]:
-        return [(self.mode[g, m], 1.0) for m in range(len(self.modes[g]))]
+                placed = [(self.mode[g, m], 1.0) for m in range(len(self.modes[g]))]
+                self.layout.row("once", (g,), placed, "<=", len(alike))
 
     def _kinds(self) -> None:
-        """Pods by kind and class, at least as many in each domain as gangs need there."""
+        """Pods by kind and class, at least as many in each domain as gangs need there that have a choice of classes."""
         wanted: dict[tuple[int, Domain], list[Term]] = defaultdict(list)
         for (g, m, k), (variable, count) in self.pods.items():
             mode = self.modes[g][m]
-            if mode.node is None:
-                kind = self.classes.kinds[self.instance.gangs[g].pods[k].shape]
+            if self.classes.only(mode) is None:
+                kind = self.classes.kinds[self.gangs[g].pods[k].shape]
                 for depth in range(len(mode.domain) + 1):
                     wanted[kind, mode.domain[:depth]].append((variable, -count))
         for j, rooms in enumerate(self.classes.room):
@@ -212,16 +215,25 @@ class Merged:
     def _capacity(self) -> None:
         shapes = list(self.classes.kinds)
         here: dict[int, list[tuple[Term, list[tuple[Shape, int]]]]] = defaultdict(list)
+        alone: dict[tuple[int, int], list[Term]] = defaultdict(list)
         for (j, c), variable in self.kind.items():
             here[c].append(((variable, 1.0), [(shapes[j], 1)]))
+            alone[j, c].append((variable, 1.0))
         for (g, m), variable in self.mode.items():
-            node, gang = self.modes[g][m].node, self.instance.gangs[g]
-            if node is None:
+            mode, gang = self.modes[g][m], self.gangs[g]
+            c = self.classes.only(mode)
+            if c is None:
                 continue
-            if gang.fewest == gang.size:  # on one node together
-                here[node].append(((variable, 1.0), [(group, group.count) for group in gang.pods]))
+            for k, group in enumerate(gang.pods):
+                alone[self.classes.kinds[group.shape], c].append(self.pods[g, m, k])
+            if mode.node is not None and gang.fewest == gang.size:  # on one node together
+                here[c].append(((variable, 1.0), [(group, group.count) for group in gang.pods]))
             else:
-                here[node] += [(self.pods[g, m, k], [(group, 1)]) for k, group in enumerate(gang.pods)]
+                here[c] += [(self.pods[g, m, k], [(group, 1)]) for k, group in enumerate(gang.pods)]
+        for (j, c), terms in alone.items():
+            most = self.classes.room[j][c] * len(self.classes.nodes[c])
+            if terms != [(self.kind.get((j, c)), 1.0)]:  # whose own bound says it
+                self.layout.row("room", (j, c), terms, "<=", most)
         for c, items in here.items():
             self._class(c, items)
 
@@ -257,9 +269,9 @@ class Merged:
         for limit in self._together():
             terms: list[Term] = []
             for (g, _, k), (variable, count) in self.pods.items():
-                group = self.instance.gangs[g].pods[k]
+                group = self.gangs[g].pods[k]
                 amount = group.amount(limit.resource)
-                if self.instance.gangs[g].queue in limit.queues and amount:
+                if self.gangs[g].queue in limit.queues and amount:
                     terms.append((variable, count * amount))
             key: tuple[str, ...] = (limit.queues[0],) if limit.cohort is None else ("cohort", limit.cohort)
             key += ("flavours",) * (limit.flavour is not None)
@@ -280,7 +292,7 @@ class Merged:
     def _objective(self) -> None:
         for at, entry in enumerate(self.entries):
             terms: list[Term] = []
-            gangs = self.instance.gangs
+            gangs = self.gangs
             mine = {g for g, gang in enumerate(gangs) if entry.priority in (None, gang.priority)}
             if entry.kind == "weight":
                 terms = [
@@ -306,12 +318,30 @@ def solvable(instance: GangPlacementInstance) -> int:
 
 def chosen(
     merged: Merged, value: Mapping[pulp.LpVariable, float]
-) -> tuple[dict[int, tuple[Mode, list[int]]], dict[tuple[int, int], int]]:
-    """(by gang its mode and the pods of each group, pods by kind and class) of a point."""
+) -> tuple[dict[int, tuple[Mode, list[int]]], Counter[tuple[int, int]]]:
+    """(by gang its mode and the pods of each group, pods by kind and class) of a point.
+
+    Equal gangs that are placed in the same mode share their pods evenly, the first groups first.
+    """
+    classes = merged.classes
+    kinds = Counter({key: round(value.get(variable, 0.0)) for key, variable in merged.kind.items()})
     gangs = {}
-    for (g, m), variable in merged.mode.items():
-        if round(value.get(variable, 0.0)):
-            groups = range(len(merged.instance.gangs[g].pods))
-            terms = [merged.pods[g, m, k] for k in groups]
-            gangs[g] = (merged.modes[g][m], [round(value.get(v, 0.0) * a) for v, a in terms])
-    return gangs, {key: round(value.get(variable, 0.0)) for key, variable in merged.kind.items()}
+    for g, alike in enumerate(classes.gangs):
+        waiting = iter(alike)
+        for m, mode in enumerate(merged.modes[g]):
+            number = round(value.get(merged.mode[g, m], 0.0))
+            terms = [merged.pods[g, m, k] for k in range(len(merged.gangs[g].pods))]
+            pods = [round(value.get(v, 0.0) * a) for v, a in terms]
+            for at, member in enumerate(itertools.islice(waiting, number)):
+                gangs[member] = (mode, _first(merged.gangs[g], (sum(pods) + at) // number))
+            c = classes.only(mode)
+            if c is not None and mode.node is None:
+                for k, group in enumerate(merged.gangs[g].pods):
+                    kinds[classes.kinds[group.shape], c] += pods[k]
+    return gangs, kinds
+
+
+def _first(gang: Gang, number: int) -> list[int]:
+    """By group, the first pods of a gang."""
+    before = itertools.accumulate((group.count for group in gang.pods), initial=0)
+    return [min(group.count, max(0, number - done)) for group, done in zip(gang.pods, before, strict=False)]

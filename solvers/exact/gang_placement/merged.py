@@ -179,7 +179,7 @@ def node_prices(instance: GangPlacementInstance) -> tuple[dict[str, Json], ...]:
     leaves: list[dict[str, Json]] = []
     for given in ({}, values) if values else ({},):
         told = {gpu: value / GRID for gpu, value in given.items()}
-        prices = [_duals(Merged(instance, [entry], values=told, ordered=False), float(entry.step)) for entry in weights]
+        prices = [_duals(Merged(instance, [entry], values=told), float(entry.step)) for entry in weights]
         leaves.append({"weights": prices, "values": {str(gpu): value for gpu, value in given.items()}})
     return tuple(leaves)
 
@@ -271,7 +271,9 @@ def _duals(merged: Merged, step: float) -> list[Price]:
     program = LinearProgram()
     kinds = set(merged.kind.values())  # what a node holds alone says its rows, whose duals are wanted
     upper = np.where([variable in kinds for variable in arrays.variables], INFINITY, arrays.upper)
-    program.set_matrix(matrix, arrays.sense * arrays.cost, upper, arrays.row_lower, arrays.row_upper)
+    rooms = set(merged.layout.rows.get("room", ()))
+    row_upper = np.where([name in rooms for name in arrays.names], INFINITY, arrays.row_upper)
+    program.set_matrix(matrix, arrays.sense * arrays.cost, upper, arrays.row_lower, row_upper)
     solved = program.solve()
     found: list[Price] = []
     for row, dual in zip(arrays.names, solved.duals if solved is not None else (), strict=solved is not None):
