@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import wraps
 from types import MappingProxyType
 from typing import Any, ClassVar, Generic, TypeAlias, TypeVar
@@ -42,6 +42,7 @@ class ProblemOf(ABC, Generic[I_co]):
     metrics : what runs report beside the objective: key of ``info`` to the title of its column
     parts : modules of its checker, bound and model, which are imported before a clock starts
     metrics_note : their units, what they are and why one may be unknown, for under the table
+    share_of_heuristics : part of a limit that heuristics have before a proof begins, but for the quick ones
     """
 
     id: str
@@ -56,6 +57,7 @@ class ProblemOf(ABC, Generic[I_co]):
     forms: tuple[Form, ...] = ()
     methods: tuple[Method, ...] = ()
     metrics: ClassVar[Mapping[str, str]] = MappingProxyType({})
+    share_of_heuristics: ClassVar[float] = SHARE_OF_PROOF
     metrics_note: str = ""
     parts: tuple[str, ...] = ()
 
@@ -192,8 +194,14 @@ class ProblemOf(ABC, Generic[I_co]):
     def _started(self, exact: Improve, always: bool = False) -> Improve:
         return from_best(
             lambda: self._inside()[::-1],
-            self.check, self.sense, exact, share=SHARE_OF_PROOF, first_ends=True, bound=self.bound, always=always,
+            self.check, self.sense, exact, share=self.share_of_heuristics, first_ends=True, bound=self.bound,
+            always=always, surely=self.quick_heuristics,
         )  # fmt: skip
+
+    def quick_heuristics(self, instance: Instance) -> Sequence[Function]:
+        """Heuristics that take milliseconds for an instance: a method that starts runs them whatever its limit is."""
+        del instance
+        return ()
 
     def started_within_limits(self, exact: Improve) -> Improve:
         """The function of an engine or a model that a limit may end: it starts as those of :meth:`started` do.

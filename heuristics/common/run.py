@@ -16,7 +16,7 @@ from schedgap.formulations.common.errors import InputError
 from schedgap.formulations.common.instance import Instance, Solution
 from schedgap.solvers.budget import Budget, OutOfBudgetError
 from schedgap.solvers.incumbent import Incumbent
-from schedgap.solvers.result import Deadline, Result, SolveOptions, Status, clock
+from schedgap.solvers.result import NO_DEADLINE, Deadline, Result, SolveOptions, Status, clock
 
 
 @dataclass(frozen=True)
@@ -120,6 +120,8 @@ def from_best(
     always: bool = False,
     # within a limit of time the last heuristic comes first, which takes least, and has half of that
     quick_first: bool = False,
+    # those of them that take milliseconds for an instance: they run first and to their end, within any limit
+    surely: Callable[[Instance], Heuristics] | None = None,
 ) -> Improve:
     """The method that gives `improve` the best schedule of the heuristics as its start."""
 
@@ -129,7 +131,8 @@ def from_best(
         known = _Known(best, bound and partial(bound, instance), stated)
         try:
             known.note("start", options.start)
-            inside = heuristics()
+            done = _run_surely(known, surely(instance) if surely is not None else (), instance)
+            inside = [heuristic for heuristic in heuristics() if heuristic not in done]
             if quick_first and best.seconds_left() is not None:
                 inside = inside[::-1]
             starved = _take_turns(known, inside, instance, share, first_ends or quick_first)
@@ -199,6 +202,22 @@ class _Known:
         return clock() - began
 
 
+def _run_surely(start: _Known, heuristics: Heuristics, instance: Instance) -> Heuristics:
+    """Run heuristics to their end; those that ran."""
+    for number, heuristic in enumerate(heuristics):
+        if start.best.proven:
+            return heuristics[:number]
+        solution, _ = _run(start.best, heuristic, instance, NO_DEADLINE, 1)
+        start.note(_name(heuristic), solution)
+    if heuristics:
+        start.ask()
+    return heuristics
+
+
+def _name(heuristic: Callable[..., object]) -> str:
+    return getattr(heuristic, "__name__", "heuristic").replace("_", "-")
+
+
 def _take_turns(
     known: _Known, turns: Heuristics, instance: Instance, part: float, first_ends: bool = False
 ) -> Heuristics:
@@ -216,7 +235,7 @@ def _take_turns(
             parts = min(2, len(turns)) if first_ends and not number else len(turns) - number
             solution, ended = _run(best, heuristic, instance, until, parts)
             starved += [heuristic] if not ended and processor() - began < turn else []
-        known.note(getattr(heuristic, "__name__", "heuristic").replace("_", "-"), solution)
+        known.note(_name(heuristic), solution)
         seconds = 0.0 if known.empty else known.ask()
         if until.moment is not None:  # the bound's time is not theirs
             latest = _part(best.options.deadline, 1 / part).moment or 0.0

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from schedgap.formulations.common.instance import Json, Solution
+from schedgap.formulations.common.instance import Json, Solution, once_per_instance
 from schedgap.formulations.gang_placement.instance import (
     MOST_PODS,
     WHOLE,
@@ -45,6 +45,7 @@ class Cluster:
         binds none
     left : thousandths of each device, by node
     free : other resources, by node
+    version : changes so far, by node
     """
 
     def __init__(self, instance: GangPlacementInstance, tight: bool = True) -> None:
@@ -58,6 +59,30 @@ class Cluster:
         self.used: Counter[tuple[str | None, str | None, str]] = Counter()
         self.flavour: str | None = None
         self._queue: Queue | None = None
+        self.version = [0] * len(instance.nodes)
+        self._kinds = _kinds(instance)
+        self._rooms: dict[int, tuple[list[int], list[int]]] = {}
+        self._domains: dict[int, dict[Domain, list[int]]] = {}
+        self._children: dict[int, dict[Domain, list[Domain]]] = {}
+
+    def kind(self, shape: Shape) -> int | None:
+        """A number that groups of the instance's gangs share where they ask for the same; None of other shapes."""
+        return self._kinds.get(id(shape))
+
+    def domains(self, depth: int) -> dict[Domain, list[int]]:
+        """Nodes by their domain at a depth, in their order."""
+        if depth not in self._domains:
+            self._domains[depth] = by_domain(self.instance, depth, range(len(self.left)))
+        return self._domains[depth]
+
+    def children(self, domain: Domain) -> list[Domain]:
+        """The domains of the next level in a domain."""
+        depth = len(domain) + 1
+        if depth not in self._children:
+            self._children[depth] = defaultdict(list)
+            for path in self.domains(depth):
+                self._children[depth][path[:-1]].append(path)
+        return self._children[depth][domain]
 
     def gpus(self, n: int) -> int:
         """Thousandths that are left of a node."""
@@ -103,6 +128,7 @@ class Cluster:
 
     def take(self, n: int, shape: Shape, devices: Sequence[int], sign: int = 1) -> None:
         """Take the seat, or give it back with `sign` -1."""
+        self.version[n] += 1
         for device in devices:
             self.left[n][device] -= sign * min(shape.gpu, WHOLE)
         for resource, amount in shape.request.items():
@@ -111,6 +137,17 @@ class Cluster:
 
     def most_pods(self, n: int, shape: Shape) -> int:
         """How many pods of a shape the node takes."""
+        kind = self.kind(shape)
+        if kind is None:
+            return self._most_pods(n, shape)
+        if kind not in self._rooms:
+            self._rooms[kind] = [0] * len(self.left), [-1] * len(self.left)
+        rooms, versions = self._rooms[kind]
+        if versions[n] != self.version[n]:
+            rooms[n], versions[n] = self._most_pods(n, shape), self.version[n]
+        return rooms[n]
+
+    def _most_pods(self, n: int, shape: Shape) -> int:
         if not shape.selector.takes(self.instance.nodes[n]):
             return 0
         most = [self.free[n].get(resource, 0) // amount for resource, amount in shape.request.items() if amount]
@@ -151,6 +188,14 @@ class Cluster:
                 self.used[gang.queue, flavour, resource] += amount
 
 
+@once_per_instance
+def _kinds(instance: GangPlacementInstance) -> Mapping[int, int]:
+    """By the identity of a group of pods a number that groups share where they ask for the same."""
+    shapes: dict[Shape, int] = {}
+    groups = (group for gang in instance.gangs for group in gang.pods)
+    return {id(group): shapes.setdefault(group.shape, len(shapes)) for group in groups}
+
+
 def _asked(gang: Gang, number: int) -> Counter[str]:
     """What the first pods of a gang ask for."""
     asked: Counter[str] = Counter()
@@ -179,6 +224,29 @@ Place = Callable[[Cluster, Gang, int], "list[Pod] | None"]
 """Puts the first pods of a gang somewhere and leaves them taken, or takes nothing and returns None."""
 Choose = Callable[[Cluster, Group, Sequence[int]], "int | None"]
 """The node, of those that take the pod."""
+Score = Callable[[Cluster, Group, int], float]
+"""How good a node is for a pod; it reads nothing but the pod and what is left of the node."""
+MOST_SCORES = 1_000_000
+"""Scores that are remembered at a time."""
+
+
+def remembered(score: Score) -> Score:
+    """The same score of one run, made again for a node only where it has changed."""
+    scores: dict[tuple[int, int], tuple[int, float]] = {}
+
+    def scored(cluster: Cluster, group: Group, n: int) -> float:
+        kind = cluster.kind(group)
+        if kind is None:
+            return score(cluster, group, n)
+        version, value = scores.get((kind, n), (-1, 0.0))
+        if version != cluster.version[n]:
+            value = score(cluster, group, n)
+            if len(scores) >= MOST_SCORES:
+                scores.clear()
+            scores[kind, n] = cluster.version[n], value
+        return value
+
+    return scored
 
 
 def by_turn(instance: GangPlacementInstance) -> list[Gang]:
@@ -235,20 +303,33 @@ def pod_by_pod(choose: Choose) -> Place:
     """A rule that chooses a node for each pod in turn; of a required level, in the first domain that holds all."""
 
     def place(cluster: Cluster, gang: Gang, number: int) -> list[Pod] | None:
-        return in_first_domain(
-            cluster, gang, lambda nodes: all_in(cluster, gang, one_by_one(gang, number), nodes, choose)
-        )
+        groups = one_by_one(gang, number)
+        return in_first_domain(cluster, gang, number, lambda nodes: all_in(cluster, gang, groups, nodes, choose))
 
     return place
 
 
 def in_first_domain(
-    cluster: Cluster, gang: Gang, place: Callable[[Sequence[int]], list[Pod] | None]
+    cluster: Cluster, gang: Gang, number: int, place: Callable[[Sequence[int]], list[Pod] | None]
 ) -> list[Pod] | None:
-    """Place a gang on the nodes of the first domain of its required level that takes it, of all nodes without one."""
-    instance = cluster.instance
-    found = by_domain(instance, instance.depth(gang.required), range(len(instance.nodes)))
-    return next((pods for pods in map(place, found.values()) if pods is not None), None)
+    """Place a gang's first pods in the first domain of its required level that takes them, on all nodes without one."""
+    domains = cluster.domains(cluster.instance.depth(gang.required))
+    asked = list(prefix(gang, number))
+    holding = (nodes for nodes in domains.values() if _may_hold(cluster, gang, asked, nodes))
+    return next((pods for pods in map(place, holding) if pods is not None), None)
+
+
+def _may_hold(cluster: Cluster, gang: Gang, asked: Sequence[tuple[int, int]], nodes: Sequence[int]) -> bool:
+    """Whether nodes hold the pods of each group alone, without which no rule places them there."""
+    for k, count in asked:
+        most = gang.per_node or count
+        for n in nodes:
+            count -= min(most, cluster.room(n, gang.pods[k]))
+            if count <= 0:
+                break
+        if count > 0:
+            return False
+    return True
 
 
 def all_in(
@@ -257,11 +338,13 @@ def all_in(
     """A pod of each of the groups on some of the nodes, one after another; None where one finds no place."""
     pods: list[Pod] = []
     there: Counter[int] = Counter()
+    fitting: dict[int, list[int]] = {}  # by group, nodes that take a pod of it beside those that are placed
     for k in groups:
         group = gang.pods[k]
-        room = [n for n in nodes if gang.per_node is None or there[n] < gang.per_node]
-        fitting = [n for n in room if cluster.usable(n, group) is not None]
-        chosen = choose(cluster, group, fitting) if fitting else None
+        if k not in fitting:
+            room = (n for n in nodes if gang.per_node is None or there[n] < gang.per_node)
+            fitting[k] = [n for n in room if cluster.room(n, group)]
+        chosen = choose(cluster, group, fitting[k]) if fitting[k] else None
         devices = None if chosen is None else cluster.devices(chosen, group)
         if chosen is None or devices is None:
             give_back(cluster, gang, pods)
@@ -269,6 +352,9 @@ def all_in(
         cluster.take(chosen, group, devices)
         there[chosen] += 1
         pods.append(Pod(k, chosen, devices))
+        for other, own in fitting.items():
+            if there[chosen] == gang.per_node or not cluster.room(chosen, gang.pods[other]):
+                fitting[other] = [n for n in own if n != chosen]
     return pods
 
 

@@ -16,11 +16,12 @@ domain of a required level: the first chooses it.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from schedgap.formulations.gang_placement.instance import MOST_PODS, Domain, Gang
+from schedgap.formulations.gang_placement.instance import MOST_PODS, Domain, Gang, Group
 from schedgap.heuristics.gang_placement.cluster import Cluster, Pod, give_back, prefix
 
 Profile = Literal["best", "least", "most"]
@@ -38,7 +39,6 @@ class _Room:
     beside: int
     leader: int
     node: int = -1
-    children: Sequence[_Room] = ()
 
     def most(self, leaders: int) -> int:
         """Workers that it holds."""
@@ -61,28 +61,49 @@ class _Assignment:
         inside: Domain,
         there: Sequence[Pod],
     ) -> None:
-        self.profile = profile
+        self.cluster, self.gang, self.groups = cluster, gang, groups
+        self.profile, self.inside = profile, inside
         self.leaders = len(groups) - 1
         self.deepest = len(cluster.instance.levels) + 1
-        nodes = []
-        for n in range(len(cluster.instance.nodes)):
-            path = cluster.instance.domain(n, self.deepest)
-            if path[: len(inside)] == inside:
-                room = (gang.per_node or MOST_PODS) - sum(pod.node == n for pod in there)
-                nodes.append(_node(cluster, gang, groups, path, n, room))
-        self.levels = [nodes]
-        for depth in range(self.deepest - 1, -1, -1):
-            members: dict[Domain, list[_Room]] = {}
-            for place in self.levels[0]:
-                members.setdefault(place.path[:depth], []).append(place)
-            self.levels.insert(0, [self._around(path, children) for path, children in members.items()])
+        self.taken = Counter(pod.node for pod in there)
 
-    def _around(self, path: Domain, children: Sequence[_Room]) -> _Room:
-        """A domain as its children add up; the leader is where it costs the fewest workers."""
-        workers = sum(child.workers for child in children)
-        lost = [child.workers - child.beside for child in children if child.leader >= self.leaders]
-        beside = workers - min(lost) if lost else 0
-        return _Room(path, workers, beside, max(child.leader for child in children), children=children)
+    def _level(self, depth: int) -> list[_Room]:
+        """Domains at a depth inside the one that is given, those that take something."""
+        domains = self.cluster.domains(depth)
+        return self._rooms(path for path in domains if path[: len(self.inside)] == self.inside)
+
+    def _children(self, place: _Room) -> list[_Room]:
+        return self._rooms(self.cluster.children(place.path))
+
+    def _rooms(self, paths: Iterable[Domain]) -> list[_Room]:
+        rooms = (self._room(path, self.cluster.domains(len(path))[path]) for path in paths)
+        return [room for room in rooms if room.workers or room.leader]
+
+    def _room(self, path: Domain, nodes: Sequence[int]) -> _Room:
+        """A domain as its nodes add up; the leader is where it costs the fewest workers."""
+        limit, workers = self.gang.per_node or MOST_PODS, self.gang.pods[self.groups[-1]]
+        if self.leaders:
+            rooms = [self._node(n, limit - self.taken[n], workers) for n in nodes]
+        else:
+            alone = (min(limit - self.taken[n], self.cluster.room(n, workers)) for n in nodes)
+            rooms = [(room, room, 0) for room in alone]
+        if len(path) == self.deepest:
+            return _Room(path, *rooms[0], nodes[0])
+        total = sum(alone for alone, _, _ in rooms)
+        lost = [alone - beside for alone, beside, leader in rooms if leader >= self.leaders]
+        return _Room(path, total, total - min(lost) if lost else 0, max(leader for _, _, leader in rooms))
+
+    def _node(self, n: int, room: int, workers: Group) -> tuple[int, int, int]:
+        """(workers alone, beside the leader, whether it takes the leader) of a node that takes at most `room` pods."""
+        cluster, lead = self.cluster, self.gang.pods[self.groups[0]]
+        alone = min(room, cluster.room(n, workers))
+        devices = cluster.devices(n, lead) if room else None
+        if devices is None:
+            return alone, alone, 0
+        cluster.take(n, lead, devices)
+        beside = min(room - 1, cluster.room(n, workers))
+        cluster.take(n, lead, devices, -1)
+        return alone, beside, 1
 
     def _order(self, places: Iterable[_Room], leaders: int) -> list[_Room]:
         turn = 1 if self.profile == "least" else -1
@@ -97,18 +118,17 @@ class _Assignment:
             chosen = self._candidates(at, workers)
         if chosen is None and required:
             return None
-        chosen = chosen or self._order(self.levels[at], 0)
+        chosen = chosen or self._order(self._level(at), 0)
         shared = self._share(chosen, workers)
-        for depth in range(at + 1, self.deepest + 1):
+        for _ in range(at, self.deepest):
             if shared is not None:
-                below = [child for place in shared for child in place.children]
-                assert depth == len(below[0].path)
+                below = [child for place in shared if place.workers or place.leader for child in self._children(place)]
                 shared = self._share(self._order(below, 0), workers)
         return shared
 
     def _candidates(self, level: int, workers: int) -> list[_Room] | None:
         """The one domain of a level that is taken because it holds all."""
-        order = [p for p in self._order(self.levels[level], self.leaders) if p.holds(workers, self.leaders)]
+        order = [p for p in self._order(self._level(level), self.leaders) if p.holds(workers, self.leaders)]
         return [self._tightest(order, workers, self.leaders)] if order else None
 
     def _tightest(self, order: Sequence[_Room], workers: int, leaders: int) -> _Room:
@@ -135,20 +155,6 @@ class _Assignment:
             if not workers and not leaders:
                 return chosen
         return None
-
-
-def _node(cluster: Cluster, gang: Gang, groups: Sequence[int], path: Domain, n: int, room: int) -> _Room:
-    """A node that takes at most `room` pods of the gang."""
-    workers = gang.pods[groups[-1]]
-    alone = min(room, cluster.room(n, workers))
-    lead = gang.pods[groups[0]]
-    devices = cluster.devices(n, lead) if len(groups) > 1 and room else None
-    if devices is None:
-        return _Room(path, alone, alone, 0, n)
-    cluster.take(n, lead, devices)
-    beside = min(room - 1, cluster.room(n, workers))
-    cluster.take(n, lead, devices, -1)
-    return _Room(path, alone, beside, 1, n)
 
 
 def assign(profile: Profile, cluster: Cluster, gang: Gang, number: int) -> list[Pod] | None:

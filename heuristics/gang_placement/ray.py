@@ -8,6 +8,7 @@ first, larger ones before smaller ones; nodes of equal score in the order of the
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from schedgap.formulations.gang_placement.instance import Gang, Group, Shape
@@ -25,12 +26,17 @@ Strategy = Callable[[Cluster, Gang, int, Sequence[int]], "list[Pod] | None"]
 """Places the first pods of a gang on some of the nodes, the first of them where scores are equal."""
 
 
-def _score(cluster: Cluster, shapes: Iterable[Shape], n: int) -> float:
-    """The sum of shares that are left of what a node has free, for bundles taken together."""
+def _together(shapes: Iterable[Shape]) -> dict[str, int]:
+    """What bundles ask for together."""
     asked: dict[str, int] = {}
     for shape in shapes:
         for resource, amount in (("gpu", shape.thousandths), *shape.request.items()):
             asked[resource] = asked.get(resource, 0) + amount
+    return asked
+
+
+def _score(cluster: Cluster, asked: Mapping[str, int], n: int) -> float:
+    """The sum of shares that are left of what a node has free."""
     total = 0.0
     for resource, amount in asked.items():
         there = cluster.gpus(n) if resource == "gpu" else cluster.free[n].get(resource, 0)
@@ -62,8 +68,10 @@ def _take_all(cluster: Cluster, gang: Gang, bundles: Sequence[int], n: int) -> l
 
 def _strict_pack(cluster: Cluster, gang: Gang, number: int, nodes: Sequence[int]) -> list[Pod] | None:
     bundles = _bundles(gang, number)
-    shapes = [gang.pods[k] for k in bundles]
-    for n in sorted(nodes, key=lambda n: -_score(cluster, shapes, n)):
+    asked = _together(gang.pods[k] for k in bundles)
+    counts = Counter(bundles).items()
+    holding = [n for n in nodes if all(cluster.room(n, gang.pods[k]) >= count for k, count in counts)]
+    for n in sorted(holding, key=lambda n: -_score(cluster, asked, n)):
         pods = _take_all(cluster, gang, bundles, n)
         if len(pods) == len(bundles):
             return pods
@@ -77,11 +85,12 @@ def _pack(cluster: Cluster, gang: Gang, number: int, nodes: Sequence[int]) -> li
     fresh = list(nodes)
     pods: list[Pod] = []
     while left:
-        fitting = [n for n in fresh if cluster.devices(n, gang.pods[left[0]]) is not None]
+        fitting = [n for n in fresh if cluster.room(n, gang.pods[left[0]])]
         if not fitting:
             give_back(cluster, gang, pods)
             return None
-        n = max(fitting, key=lambda n: _score(cluster, [gang.pods[left[0]]], n))
+        asked = _together([gang.pods[left[0]]])
+        n = max(fitting, key=lambda n: _score(cluster, asked, n))
         taken = _take_all(cluster, gang, left, n)
         for pod in taken:
             left.remove(pod.group)
@@ -94,11 +103,13 @@ def _spread(strict: bool) -> Strategy:
     def place(cluster: Cluster, gang: Gang, number: int, nodes: Sequence[int]) -> list[Pod] | None:
         """Each bundle on the best node without one; on any node where there is none, unless it is strict."""
         taken: set[int | None] = set()
+        asked: dict[int, dict[str, int]] = {}
 
         def choose(cluster: Cluster, group: Group, fitting: Sequence[int]) -> int | None:
             fresh = [n for n in fitting if n not in taken]
             usable = fresh if fresh or strict else fitting
-            chosen = max(usable, key=lambda n: _score(cluster, [group], n), default=None)
+            wanted = asked.setdefault(id(group), _together([group]))
+            chosen = max(usable, key=lambda n: _score(cluster, wanted, n), default=None)
             taken.add(chosen)
             return chosen
 
@@ -119,7 +130,7 @@ STRATEGIES: Mapping[str, Strategy] = {
 def inside(place: Strategy) -> Place:
     """Where a level is required, which Ray does not know: the first domain in which the rule places the gang."""
     return lambda cluster, gang, number: in_first_domain(
-        cluster, gang, lambda nodes: place(cluster, gang, number, nodes)
+        cluster, gang, number, lambda nodes: place(cluster, gang, number, nodes)
     )
 
 

@@ -16,10 +16,12 @@ from schedgap.heuristics.common.run import HeuristicRun
 from schedgap.heuristics.gang_placement.cluster import (
     Cluster,
     Pod,
+    Score,
     all_in,
     by_domain,
     one_by_one,
     pod_by_pod,
+    remembered,
     rule,
     run_rule,
 )
@@ -28,7 +30,6 @@ from schedgap.heuristics.gang_placement.ray import STRATEGIES, inside, packed, s
 from schedgap.heuristics.gang_placement.stream import BEST_FIT, FGD, place_stream, streams
 from schedgap.solvers.result import NO_DEADLINE, Deadline
 
-Score = Callable[[Cluster, Group, int], float]
 Parts = Annotated[bool, Field(description="parts of a device come from the fullest device that holds them")]
 
 
@@ -42,7 +43,8 @@ def first_fit(
 
 def _best(score: Score) -> Callable[[Cluster, Group, Sequence[int]], int]:
     """The node of the highest score, the first of equal ones."""
-    return lambda cluster, group, nodes: max(nodes, key=lambda n: score(cluster, group, n))
+    scored = remembered(score)
+    return lambda cluster, group, nodes: max(nodes, key=lambda n: scored(cluster, group, n))
 
 
 class _Allocated:
@@ -124,7 +126,7 @@ def _two_levels(cluster: Cluster, gang: Gang, number: int) -> list[Pod] | None:
     rooms = [_largest(cluster, gang, n) for n in everywhere]
     depth = max(required, preferred)
     while True:
-        found = by_domain(instance, depth, everywhere)
+        found = cluster.domains(depth)
         holding = {name: nodes for name, nodes in found.items() if _sum(rooms, nodes) >= number}
         if holding or depth <= required:
             break
@@ -233,3 +235,5 @@ RULES: Mapping[str, Callable[..., HeuristicRun]] = {
     "random-fit": random_fit,
     "first-fit": first_fit,
 }
+for _name, _rule in RULES.items():
+    _rule.__name__ = _name.replace("-", "_")  # by which a run tells who made its start

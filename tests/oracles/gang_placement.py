@@ -7,6 +7,7 @@ down, the objectives are tuples that Python compares, and only the instance's ow
 from __future__ import annotations
 
 import itertools
+import json
 import random
 import time
 from collections.abc import Iterator
@@ -353,6 +354,28 @@ def parted_case(seed: int) -> dict[str, Any]:
     for group in (group for gang in data["gangs"] for group in gang["pods"]):
         if rng.random() < 0.75:
             group |= {"gpu": rng.choice([300, 400, 500, 500, 600]), "parts": rng.choice([2, 2, 3])}
+    return data
+
+
+def alike_case(seed: int) -> dict[str, Any]:
+    """A tiny instance in which gangs, and nodes, are alike but for their names and arrivals, or in one thing not."""
+    rng = random.Random(f"alike {seed}")
+    data = random_case(seed)
+    data |= {"running": [], "objectives": rng.choice([["weight"], ["weight", "topology"]])}
+    data["gangs"] = [gang for gang in data["gangs"] if sum(group["count"] for group in gang["pods"]) < 4][:2]
+    for node in data["nodes"]:
+        node["gpus"] = node["gpus"][:2]
+    for which, most in (("gangs", 3), ("nodes", 3)):
+        kept = data[which][: most - 1] or data[which]
+        while kept and len(kept) < most and rng.random() < 0.8:
+            copy = json.loads(json.dumps(rng.choice(kept)))
+            copy |= {"id": f"{which[0]}x{len(kept)}"}
+            if which == "gangs" and rng.random() < 0.3:
+                copy |= {"weight": 3}
+            if which == "nodes" and rng.random() < 0.3:
+                copy |= {"domain": kept[0]["domain"]}
+            kept.append(copy)
+        data[which] = kept
     return data
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import itertools
+import random
 from collections.abc import Callable
 from fractions import Fraction
 from typing import Any
@@ -17,13 +18,14 @@ from schedgap.catalogue.registry import find_problem
 from schedgap.catalogue.run import run_method
 from schedgap.formulations.common.errors import InputError
 from schedgap.formulations.gang_placement.instance import GangPlacementInstance
+from schedgap.formulations.gang_placement.models.merged import Classes
 from schedgap.formulations.gang_placement.scale import components, decode, score
 from schedgap.solvers.certificates.checker import digest
 from schedgap.solvers.certificates.linear import Rejected
 from schedgap.solvers.certificates.make import check, plain
 from schedgap.solvers.exact.gang_placement.bound import upper_bound
 from schedgap.solvers.exact.gang_placement.staged import solve_staged
-from schedgap.solvers.result import SolveOptions
+from schedgap.solvers.result import SolveOptions, Status
 
 PROBLEM = find_problem("gang-placement")
 Data = dict[str, Any]
@@ -547,6 +549,39 @@ def test_large_shapes_are_solved_by_the_relaxation_that_docs_measure() -> None:
         best, bound = (decode(made, int(value or 0)) for value in (result.objective, result.bound))
         assert 0 < best[0] <= bound[0] <= best[0] * Fraction(101, 100)
         assert result.info["proven components"] >= 1
+
+
+def test_equal_gangs_of_racks_are_counted_and_handed_out() -> None:
+    """Gangs of whole nodes, each in one rack, that fill ten racks of 20 in one way at least, and a few more."""
+    for seed in range(3):
+        rng = random.Random(seed)
+        nodes = [{"id": f"r{r}n{n}", "domain": [f"r{r}"], "gpus": [1000]} for r in range(10) for n in range(20)]
+        sizes = [
+            size for _ in range(10) for size in rng.choice([(16, 4), (12, 8), (8, 6, 3, 3), (16, 3, 1), (12, 6, 2)])
+        ]
+        rng.shuffle(sizes)
+        sizes += [16, 12, 6]
+        gangs = [
+            {"id": f"g{g}", "weight": size, "required": "rack", "pods": [{"count": size, "gpu": 1000}]}
+            for g, size in enumerate(sizes)
+        ]
+        data = {"problem": "gang-placement", "levels": ["rack"], "nodes": nodes, "gangs": gangs}
+        instance = GangPlacementInstance.parse(data | {"objectives": ["weight"]})
+        result = solve_staged(instance, SolveOptions(stages=frozenset({"merged nodes"}), threads=1))
+        assert (result.status, result.objective, result.info["decided by"]) == (Status.OPTIMAL, 200, "merged nodes")
+
+
+def test_gangs_that_differ_in_anything_are_not_counted_as_equal() -> None:
+    """Each change of the second gang but of its name and arrival makes it another kind."""
+    first: Data = {"id": "a", "weight": 2, "priority": 1, "pods": [{"count": 2, "gpu": 500}]}
+    changes: list[Data] = [{"weight": 3}, {"priority": 2}, {"queue": "q"}, {"required": "node"}, {"preferred": "node"}]
+    changes += [{"per_node": 1}, {"least": 1}, {"pods": [{"count": 1, "gpu": 500}]}]
+    for field in ({"gpu": 400}, {"parts": 2}, {"request": {"cpu": 1}}, {"selector": {"models": ["x"]}}):
+        changes.append({"pods": [{"count": 2, "gpu": 500} | field]})
+    data: Data = {"problem": "gang-placement", "nodes": [{"id": "n", "gpus": [1000, 1000]}], "queues": [{"id": "q"}]}
+    for change, classes in ((({}), 1), ({"arrival": 5}, 1), *((change, 2) for change in changes)):
+        instance = GangPlacementInstance.parse(data | {"gangs": [first, first | {"id": "b"} | change]})
+        assert len(Classes(instance).gangs) == classes, change
 
 
 KAI_PACKING = [((0, 3, 4), 1), ((8, 4, 16), 1), ((1, 0, 64), 0)]

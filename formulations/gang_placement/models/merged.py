@@ -221,19 +221,19 @@ class Merged:
             alone[j, c].append((variable, 1.0))
         for (g, m), variable in self.mode.items():
             mode, gang = self.modes[g][m], self.gangs[g]
-            c = self.classes.only(mode)
-            if c is None:
+            only = self.classes.only(mode)
+            if only is None:
                 continue
             for k, group in enumerate(gang.pods):
-                alone[self.classes.kinds[group.shape], c].append(self.pods[g, m, k])
+                alone[self.classes.kinds[group.shape], only].append(self.pods[g, m, k])
             if mode.node is not None and gang.fewest == gang.size:  # on one node together
-                here[c].append(((variable, 1.0), [(group, group.count) for group in gang.pods]))
+                here[only].append(((variable, 1.0), [(group, group.count) for group in gang.pods]))
             else:
-                here[c] += [(self.pods[g, m, k], [(group, 1)]) for k, group in enumerate(gang.pods)]
+                here[only] += [(self.pods[g, m, k], [(group, 1)]) for k, group in enumerate(gang.pods)]
         for (j, c), terms in alone.items():
-            most = self.classes.room[j][c] * len(self.classes.nodes[c])
+            limit = self.classes.room[j][c] * len(self.classes.nodes[c])
             if terms != [(self.kind.get((j, c)), 1.0)]:  # whose own bound says it
-                self.layout.row("room", (j, c), terms, "<=", most)
+                self.layout.row("room", (j, c), terms, "<=", limit)
         for c, items in here.items():
             self._class(c, items)
 

@@ -1,0 +1,108 @@
+"""Exact methods of gang-placement begin with the best of the rules that take milliseconds, whatever their limit is."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from oracles.gang_placement import random_case
+
+import schedgap
+from schedgap.catalogue.gang_placement import MILLISECONDS, MOMENT, PROBLEM, QUICK
+from schedgap.catalogue.method import Kind
+from schedgap.catalogue.registry import find_problem
+from schedgap.catalogue.run import run_method
+from schedgap.formulations.common.instance import Instance
+from schedgap.formulations.gang_placement.instance import GangPlacementInstance
+from schedgap.solvers.result import Deadline, Result, SolveOptions, Status
+
+Data = dict[str, Any]
+
+
+def racks(seed: int) -> Data:
+    """Gangs of whole nodes, each in one rack."""
+    rng = random.Random(f"racks {seed}")
+    nodes = [{"id": f"r{r}n{n}", "domain": [f"r{r}"], "gpus": [1000]} for r in range(3) for n in range(4)]
+    sizes = [rng.choice([1, 2, 3, 4]) for _ in range(6)]
+    return {"levels": ["rack"], "nodes": nodes, "gangs": [_gang(g, k, "rack") for g, k in enumerate(sizes)]}
+
+
+def _gang(g: int, count: int, required: str | None) -> Data:
+    return {"id": f"g{g}", "weight": count, "arrival": g, "required": required, "pods": [{"count": count, "gpu": 1000}]}
+
+
+def priorities(seed: int) -> Data:
+    """Pods of processors and memory with priorities on equal nodes, which have about as much as is asked for."""
+    rng = random.Random(f"priorities {seed}")
+    asked = [{"cpu": rng.randint(100, 1000), "memory": rng.randint(100, 1000)} for _ in range(10)]
+    free = {name: sum(one[name] for one in asked) // 3 for name in ("cpu", "memory")}
+    gangs = [
+        {"id": f"p{k}", "priority": rng.randint(1, 2), "arrival": k, "pods": [{"count": 1, "request": request}]}
+        for k, request in enumerate(asked)
+    ]
+    return {"nodes": [{"id": f"n{n}", "free": free} for n in range(3)], "gangs": gangs}
+
+
+def parts(seed: int) -> Data:
+    """Parts of devices."""
+    rng = random.Random(f"parts {seed}")
+    gangs = [{"id": f"g{g}", "pods": [{"count": 1, "gpu": rng.randint(250, 500)}]} for g in range(8)]
+    return {"nodes": [{"id": f"n{n}", "gpus": [1000]} for n in range(3)], "gangs": gangs}
+
+
+def mixed(seed: int) -> Data:
+    """All that the problem knows, but for what runs."""
+    return random_case(seed) | {"objectives": ["weight", "topology"]}
+
+
+FAMILIES: tuple[Callable[[int], Data], ...] = (racks, priorities, parts, mixed)
+
+
+def _instance(seed: int) -> GangPlacementInstance:
+    data = {"problem": "gang-placement", "objectives": ["weight"]} | FAMILIES[seed % 4](seed)
+    return GangPlacementInstance.parse(data)
+
+
+def _only_its_start(instance: Instance, options: SolveOptions) -> Result:
+    """An exact method that has no time for anything."""
+    assert options.start is not None
+    return Result(Status.FEASIBLE, solution=options.start, objective=PROBLEM.check(instance, options.start).value)
+
+
+def _best_rule(instance: Instance) -> float:
+    values = [
+        PROBLEM.check(instance, rule(instance, seed=0).solution).value for rule in PROBLEM.quick_heuristics(instance)
+    ]
+    return max(value for value in values if value is not None)
+
+
+@pytest.mark.parametrize("seed", range(200))
+def test_no_method_is_below_a_rule_within_any_limit(seed: int) -> None:
+    instance = _instance(seed)
+    limit = (1e-6, 0.2, 1.0, 5.0)[seed // 4 % 4]
+    assert len(PROBLEM.quick_heuristics(instance)) == len(QUICK)
+    begun = (PROBLEM.started, PROBLEM.started_within_limits)[seed // 16 % 2](_only_its_start)
+    result = begun(instance, SolveOptions(deadline=Deadline.after(limit)))
+    assert result.objective is not None and result.objective >= _best_rule(instance)
+
+
+@pytest.mark.parametrize("method", ["staged", "highs", "cpsat", "cbc"])
+@pytest.mark.parametrize("seed", range(4))
+def test_a_limit_of_a_moment_is_enough_for_the_rules(seed: int, method: str) -> None:
+    instance = _instance(seed)
+    problem = find_problem("gang-placement")
+    chosen = next(one for one in problem.methods if one.id == method)
+    assert chosen.kind in (Kind.EXACT, Kind.ENGINE)
+    result = run_method(problem, instance, method, SolveOptions(deadline=Deadline.after(0.2), threads=1))
+    assert result.objective is not None and result.objective >= _best_rule(instance)
+
+
+def test_rules_that_take_longer_keep_to_the_limit() -> None:
+    """All but one of a large instance, two of a larger one."""
+    for nodes, gangs, many in ((64, 120, len(QUICK) - 1), (1000, 30, 2), (4, 4, len(QUICK))):
+        instance = schedgap.generate("gang-placement", "large", seed=0, nodes=nodes, gangs=gangs)
+        work = sum(gang.size for gang in instance.gangs) * nodes
+        assert (MILLISECONDS < work <= MOMENT) == (many == 2)
+        assert len(PROBLEM.quick_heuristics(instance)) == many
