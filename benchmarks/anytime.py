@@ -102,7 +102,7 @@ def primal_integral(curve: Curve, reference: float, until: float) -> float:
 
     Parameters
     ----------
-    curve : of one run
+    curve : the incumbents of one run over time
     reference : the optimum, or the best objective known
     until : seconds, the same for all runs that are compared
     """

@@ -27,11 +27,11 @@ from schedgap.solvers.result import Deadline, Proof, Result, SolveOptions, Statu
 SECONDS = 1.0
 """What a confirmation may take however quick the solve was; it may take as long as the solve did."""
 LEAVES, SIZE = 20_000, 20_000
-"""Of a certificate: leaves of its tree, variables and rows of its model."""
+"""Largest certificate: leaves of its tree; variables and rows of its model."""
 GRACE = 0.3
 """Seconds after its time at which a confirmation that does not look at it is ended."""
 SHARE = 0.5
-"""Of the time that is left, for each way but the last one."""
+"""Share of the remaining time for each way but the last one."""
 
 FLOATING_FIRST = ("highs", "cbc", "cpsat")
 """Asked of a method that rests on no engine: those that take every model come first."""

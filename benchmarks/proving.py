@@ -58,8 +58,9 @@ def with_certificate(
     A certificate that is rejected, or that contradicts the solution, is a violation. ``details["certificate"]`` says
     what is proven.
     """
+    from schedgap.solvers.certificates.content import other_sense
     from schedgap.solvers.certificates.linear import Rejected
-    from schedgap.solvers.certificates.make import check, other_sense
+    from schedgap.solvers.certificates.make import check
 
     text = read_certificate(certificate)
     try:
@@ -96,8 +97,8 @@ def with_vipr(problem: Problem, instance: Instance, report: CheckReport, path: s
     Whether that is proven, a checker of VIPR says. A violation is a file whose variables, rows or aim are not those
     of the instance, or whose claim the solution refutes. ``details["vipr"]`` has the form and the claim.
     """
+    from schedgap.solvers.certificates.content import plain
     from schedgap.solvers.certificates.linear import Rejected
-    from schedgap.solvers.certificates.make import plain
     from schedgap.solvers.certificates.vipr import about
 
     found = list(report.violations)

@@ -68,7 +68,7 @@ def agree(answers: Iterable[Answer], sense: int, certified: float | None = None)
 
     Parameters
     ----------
-    answers : of any methods; those outside the model are ignored
+    answers : answers of any methods; those outside the model are ignored
     sense : +1 minimise, -1 maximise
     certified : the problem's own certified bound, or None
 

@@ -7,7 +7,8 @@ from typing import ClassVar
 
 from schedgap.catalogue.method import ENGINES, Kind
 from schedgap.catalogue.problem import FamilyProblem, methods_of
-from schedgap.formulations.comm_contention.instance import CommContentionInstance, CommContentionSolution
+from schedgap.formulations.comm_contention.instance import CommContentionInstance
+from schedgap.formulations.comm_contention.solution import CommContentionSolution
 from schedgap.formulations.common.declarative import Form
 from schedgap.formulations.common.numbers import MINIMISE
 
@@ -51,7 +52,7 @@ class CommContention(FamilyProblem[CommContentionInstance]):
         "check": "schedgap.formulations.comm_contention.check:check",
         "model_size": "schedgap.formulations.comm_contention.models:ilp_nonzeros",
         "bound": "schedgap.formulations.comm_contention.bounds:lower_bound",
-        "quick": "schedgap.formulations.comm_contention.dynamics:one_at_a_time",
+        "quick": "schedgap.formulations.comm_contention.one_at_a_time:one_at_a_time",
         "guarantees": "schedgap.heuristics.comm_contention.guarantees:GUARANTEES",
     }
 

@@ -10,8 +10,9 @@ from schedgap.catalogue.problem import FamilyProblem, methods_of
 from schedgap.formulations.common.declarative import Form
 from schedgap.formulations.common.instance import Instance
 from schedgap.formulations.common.numbers import MINIMISE
-from schedgap.formulations.ddl_cluster.instance import DdlClusterInstance, DdlClusterSolution
-from schedgap.heuristics.common.run import Improve
+from schedgap.formulations.ddl_cluster.instance import DdlClusterInstance
+from schedgap.formulations.ddl_cluster.solution import DdlClusterSolution
+from schedgap.heuristics.common.improving import Improve
 
 
 def best_start(improve: Improve) -> Function:

@@ -9,12 +9,13 @@ from schedgap.catalogue.method import ENGINES, Checker, Kind
 from schedgap.catalogue.problem import FamilyProblem, methods_of
 from schedgap.formulations.common.declarative import Form
 from schedgap.formulations.common.numbers import MAXIMISE
-from schedgap.formulations.ddljs.instance import DdljsInstance, DdljsSolution
+from schedgap.formulations.ddljs.instance import DdljsInstance
+from schedgap.formulations.ddljs.solution import DdljsSolution
 
 
 def _check_loads() -> Checker:
-    from schedgap.formulations.common.instance import parsed
-    from schedgap.formulations.ddljs.check import check_loads
+    from schedgap.formulations.common.solution import parsed
+    from schedgap.formulations.ddljs.check_loads import check_loads
 
     return parsed(check_loads, DdljsSolution)
 

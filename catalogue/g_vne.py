@@ -14,21 +14,21 @@ from schedgap.formulations.g_vne.instance import GVneInstance, GVneSolution
 
 
 def _mcf(instance: Instance, tighten: bool) -> DeclarativeModel:
-    from schedgap.formulations.g_vne.models import build_flows
+    from schedgap.formulations.g_vne.relaxations import build_flows
 
     del tighten
     return build_flows(PROBLEM.cast_instance(instance), augmented=False)
 
 
 def _augmented(instance: Instance, tighten: bool) -> DeclarativeModel:
-    from schedgap.formulations.g_vne.models import build_flows
+    from schedgap.formulations.g_vne.relaxations import build_flows
 
     del tighten
     return build_flows(PROBLEM.cast_instance(instance), augmented=True)
 
 
 def _check_loads() -> Checker:
-    from schedgap.formulations.common.instance import parsed
+    from schedgap.formulations.common.solution import parsed
     from schedgap.formulations.g_vne.check import check_loads
 
     return parsed(check_loads, GVneSolution)
@@ -63,16 +63,18 @@ class GVne(FamilyProblem[GVneInstance]):
             "columns",
             "rings enumerated, tiny instances",
             "paper 004, (12) with (5)",
-            f"{_MODELS}:build_columns",
+            "schedgap.formulations.g_vne.relaxations:build_columns",
             opens=False,
         ),
     )
     methods = (
         _exact("colgen", "colgen:solve_colgen", "column generation over rings, integer master, branch and price"),
         *ENGINES,
-        _exact("mcf", "bound:solve_mcf", "the LP relaxation, a bound", "paper 004, (12)-(19)", started=""),
-        _exact("augmented", "bound:solve_augmented", "the augmented LP, a bound", "paper 004, Algorithm 2", started=""),
-        _exact("columns-lp", "bound:solve_columns_lp", "the LP over all capped rings, a bound", started=""),
+        _exact("mcf", "lp_methods:solve_mcf", "the LP relaxation, a bound", "paper 004, (12)-(19)", started=""),
+        _exact(
+            "augmented", "lp_methods:solve_augmented", "the augmented LP, a bound", "paper 004, Algorithm 2", started=""
+        ),
+        _exact("columns-lp", "lp_methods:solve_columns_lp", "the LP over all capped rings, a bound", started=""),
         _heuristic("greedy", "greedy:greedy", "most valuable rings first, each where a cycle can be closed"),
         _heuristic(
             "lp-rs-mde-printed",
@@ -100,7 +102,8 @@ class GVne(FamilyProblem[GVneInstance]):
     }
 
     def warm_up(self, instance: Instance) -> None:
-        from schedgap.solvers.exact.g_vne.pricing import warm_up, warm_up_tree
+        from schedgap.solvers.exact.g_vne.graph_pricing import warm_up
+        from schedgap.solvers.exact.g_vne.tree_pricing import warm_up_tree
 
         warm_up(self.cast_instance(instance))
         warm_up_tree()

@@ -11,13 +11,14 @@ from schedgap.catalogue.problem import FamilyProblem, methods_of
 from schedgap.formulations.common.declarative import DeclarativeModel, Form
 from schedgap.formulations.common.instance import Instance
 from schedgap.formulations.common.numbers import MINIMISE
-from schedgap.formulations.gpu_sharing.instance import GpuSharingInstance, GpuSharingSolution
+from schedgap.formulations.gpu_sharing.instance import GpuSharingInstance
+from schedgap.formulations.gpu_sharing.solution import GpuSharingSolution
 
 
 def _check_elastic() -> Checker:
-    from schedgap.formulations.common.instance import parsed
-    from schedgap.formulations.gpu_sharing.check import check_elastic
-    from schedgap.formulations.gpu_sharing.instance import ElasticSolution
+    from schedgap.formulations.common.solution import parsed
+    from schedgap.formulations.gpu_sharing.check_elastic import check_elastic
+    from schedgap.formulations.gpu_sharing.solution import ElasticSolution
 
     return parsed(check_elastic, ElasticSolution)
 
@@ -61,7 +62,7 @@ class GpuSharing(FamilyProblem[GpuSharingInstance]):
             "GPUs, partners and progress in every slot",
             "paper 003, (8)-(15)",
             f"{_MODELS}:build_ilp",
-            plain=f"{_MODELS}:build_equations",
+            plain="schedgap.formulations.gpu_sharing.printed_model:build_equations",
         ),
         Form("job-pair", "two jobs: when the second starts", "paper 003, (16)-(25)", _job_pair, tightens=False),
     )
@@ -89,17 +90,24 @@ class GpuSharing(FamilyProblem[GpuSharingInstance]):
         ),
         _heuristic("sjf-bsbf+", "sharing:sjf_bsbf_plus", "sjf-bsbf whose alternative is the first start on free GPUs"),
         _heuristic("sjf-ffs", "sharing:sjf_ffs", "shortest job first with first-fit sharing", "paper 003, section VI"),
-        _heuristic("sjf", "sharing:sjf", "shortest job first, one job per GPU", "paper 003, section VI"),
+        _heuristic("sjf", "exclusive_policies:sjf", "shortest job first, one job per GPU", "paper 003, section VI"),
         _heuristic(
-            "sjf-reserve", "sharing:sjf_reserve", "shortest job first, longer jobs leave GPUs free for shorter ones"
+            "sjf-reserve",
+            "exclusive_policies:sjf_reserve",
+            "shortest job first, longer jobs leave GPUs free for shorter ones",
         ),
         _heuristic(
-            "sjf-priced", "sharing:sjf_priced", "shortest job first, held back until the bound's prices would start it"
+            "sjf-priced",
+            "exclusive_policies:sjf_priced",
+            "shortest job first, held back until the bound's prices would start it",
         ),
         _heuristic(
-            "easy", "sharing:easy", "first in first out with EASY backfilling, one job per GPU", "Lifka, JSSPP 1995"
+            "easy",
+            "exclusive_policies:easy",
+            "first in first out with EASY backfilling, one job per GPU",
+            "Lifka, JSSPP 1995",
         ),
-        _heuristic("fifo", "sharing:fifo", "first in first out, one job per GPU", "paper 003, section VI"),
+        _heuristic("fifo", "exclusive_policies:fifo", "first in first out, one job per GPU", "paper 003, section VI"),
         _heuristic(
             "tiresias",
             "preemptive:tiresias",
@@ -124,8 +132,8 @@ class GpuSharing(FamilyProblem[GpuSharingInstance]):
         "check": "schedgap.formulations.gpu_sharing.check:check",
         "model_size": "schedgap.formulations.gpu_sharing.models:ilp_nonzeros",
         "bound": "schedgap.solvers.exact.gpu_sharing.bound:lower_bound",
-        "quick": "schedgap.heuristics.gpu_sharing.sharing:quick",
-        "first_seconds": "schedgap.heuristics.gpu_sharing.sharing:first_seconds",
+        "quick": "schedgap.heuristics.gpu_sharing.exclusive_policies:quick",
+        "first_seconds": "schedgap.heuristics.gpu_sharing.exclusive_policies:first_seconds",
         "guarantees": "schedgap.heuristics.gpu_sharing.guarantees:GUARANTEES",
     }
 

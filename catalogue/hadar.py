@@ -9,13 +9,14 @@ from schedgap.catalogue.method import ENGINES, Checker, Kind
 from schedgap.catalogue.problem import FamilyProblem, methods_of
 from schedgap.formulations.common.declarative import Form
 from schedgap.formulations.common.numbers import MAXIMISE
-from schedgap.formulations.hadar.instance import HadarInstance, HadarSolution
+from schedgap.formulations.hadar.instance import HadarInstance
+from schedgap.formulations.hadar.solution import HadarSolution
 
 
 def _check_forked() -> Checker:
-    from schedgap.formulations.common.instance import parsed
-    from schedgap.formulations.hadar.check import check_forked
-    from schedgap.formulations.hadar.instance import ForkedSolution
+    from schedgap.formulations.common.solution import parsed
+    from schedgap.formulations.hadar.check_forked import check_forked
+    from schedgap.formulations.hadar.solution import ForkedSolution
 
     return parsed(check_forked, ForkedSolution)
 
@@ -54,20 +55,20 @@ class Hadar(FamilyProblem[HadarInstance]):
             "devices, rates and completion in every slot",
             "paper 002, (1)-(1e)",
             f"{_MODELS}:build_ilp",
-            plain=f"{_MODELS}:build_equations",
+            plain="schedgap.formulations.hadar.printed_model:build_equations",
         ),
         Form(
             "P2",
             "one of all schedules for every job, tiny instances",
             "paper 002, (2)-(2c)",
-            f"{_MODELS}:build_p2",
+            "schedgap.formulations.hadar.schedule_models:build_p2",
             tightens=False,
         ),
         Form(
             "P3",
             "its dual: prices and payoffs",
             "paper 002, (3), (3a)",
-            f"{_MODELS}:build_p3",
+            "schedgap.formulations.hadar.schedule_models:build_p3",
             tightens=False,
         ),
     )
@@ -119,7 +120,7 @@ class Hadar(FamilyProblem[HadarInstance]):
         ),
         _heuristic(
             "gavel",
-            "baselines:gavel",
+            "gavel:gavel",
             "time fractions from a linear program, rounds by priority",
             "paper 002, section II-A",
         ),
@@ -134,7 +135,7 @@ class Hadar(FamilyProblem[HadarInstance]):
         "check": "schedgap.formulations.hadar.check:check",
         "model_size": "schedgap.formulations.hadar.models:ilp_nonzeros",
         "bound": "schedgap.solvers.exact.hadar.bound:upper_bound",
-        "warm_up": "schedgap.heuristics.hadar.baselines:warm_up",
+        "warm_up": "schedgap.heuristics.hadar.gavel:warm_up",
         "guarantees": "schedgap.heuristics.hadar.guarantees:GUARANTEES",
     }
 

@@ -163,7 +163,7 @@ class Named:
 
 
 _FOLDERS: dict[str, None] = {}
-"""Of the users' files that this process has imported, in this order."""
+"""Folders of the users' files that this process has imported, in this order."""
 
 
 @contextmanager

@@ -16,11 +16,12 @@ from schedgap.catalogue.workload import Workload
 from schedgap.formulations.common.check import CheckReport
 from schedgap.formulations.common.declarative import DeclarativeModel, Form
 from schedgap.formulations.common.errors import InputError, near
-from schedgap.formulations.common.instance import Instance, Solution, TypedSolution
+from schedgap.formulations.common.instance import Instance, Solution
 from schedgap.formulations.common.numbers import ratio
 from schedgap.formulations.common.options import named, parse_settings
+from schedgap.formulations.common.solution import TypedSolution
 from schedgap.heuristics.common.guarantee import Guarantee
-from schedgap.heuristics.common.run import SHARE_OF_PROOF, Improve, from_best
+from schedgap.heuristics.common.improving import SHARE_OF_PROOF, Improve, from_best
 from schedgap.solvers.result import Result, SolveOptions
 
 I_co = TypeVar("I_co", bound=Instance, covariant=True)

@@ -12,7 +12,8 @@ from schedgap.catalogue.problem import FamilyProblem, methods_of
 from schedgap.formulations.common.declarative import DeclarativeModel, Form
 from schedgap.formulations.common.instance import Instance
 from schedgap.formulations.common.numbers import MINIMISE, exact
-from schedgap.formulations.rar_ddls.instance import RarDdlsInstance, RarDdlsSolution
+from schedgap.formulations.rar_ddls.instance import RarDdlsInstance
+from schedgap.formulations.rar_ddls.solution import RarDdlsSolution
 
 
 def _theta(
@@ -110,7 +111,7 @@ class RarDdls(FamilyProblem[RarDdlsInstance]):
         _heuristic("ff", "baselines:ff", "first fit within theta", "paper 000, section 7"),
         _heuristic("ls", "baselines:ls", "list scheduling, least loaded GPUs", "paper 000, section 7"),
         _heuristic("rand", "baselines:rand", "random servers and GPUs, theta = T", "paper 000, section 7"),
-        _heuristic("lpt-colocate", "baselines:lpt_colocate", "longest first, backfilling, best-fit colocation"),
+        _heuristic("lpt-colocate", "lpt_colocate:lpt_colocate", "longest first, backfilling, best-fit colocation"),
     )
 
     functions: ClassVar[Mapping[str, str]] = {

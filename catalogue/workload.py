@@ -76,7 +76,7 @@ class Batch:
     # heuristics to run on each; None is all of the problem's, within the model or not
     heuristics: tuple[str, ...] | None = None
     group: str = ""  # what tables call these instances; the preset's id where empty
-    settings: Mapping[str, Any] = field(default_factory=dict)  # of the generator
+    settings: Mapping[str, Any] = field(default_factory=dict)  # settings of the generator
     # of single methods, by id; a list of settings runs the method once with each
     method_settings: Mapping[str, tuple[Mapping[str, Any], ...]] = field(default_factory=dict)
     first: int = 0  # number of the first instance, so that batches of one preset can differ

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from schedgap.solvers.certificates.checker import Verdict
 
 _FOR_SOLVING = 0.5
-"""Of a time limit; the rest is for the proof."""
+"""Share of a time limit for solving; the rest is for the proof."""
 _GRACE = 0.5
 """Seconds after a time limit at which a proof that does not look at it is ended."""
 
@@ -38,12 +38,12 @@ class Certified:
 
     Attributes
     ----------
-    result : of the method
+    result : answer of the method
     certificate : accepted by the checker, of the optimum or else of a bound; None where there is neither
     bound : what it proves about the optimum, exactly; None without one, and where it proves that nothing is feasible
-    leaves : of its tree
+    leaves : number of leaves of its tree
     reason : why there is no certificate of an optimum, where there is none
-    seconds : of making and checking it, without solving
+    seconds : duration of making and checking it, without solving
     """
 
     problem: Problem = field(repr=False)
@@ -163,7 +163,7 @@ def certify(
     time_limit : seconds, without imports and what is compiled the first time;
         half of them for the schedule, the rest for the proof
     memory_limit : GB that the method may take
-    seed : of the method
+    seed : seed of the method
     rows : a certificate that can be written as VIPR, or none
     progress : a stream, or a function that is told whole lines
 
@@ -179,7 +179,8 @@ def certify(
         `rows` where no form of the problem can be written.
     """
     from schedgap.solvers.budget import Budget, OutOfBudgetError
-    from schedgap.solvers.certificates.make import Effort, check, prove, prove_bound
+    from schedgap.solvers.certificates.make import Effort, check, prove
+    from schedgap.solvers.certificates.make_bound import prove_bound
     from schedgap.solvers.certificates.tree import Unproven
     from schedgap.solvers.certificates.vipr import says_bounds, unsaid
     from schedgap.solving import solve

@@ -173,7 +173,7 @@ def from_networkx(graph: networkx.Graph[Hashable], problem: str, name: str = "ne
     graph : nodes with ``resources`` (by name; none: a switch), edges with a ``bandwidth``; an edge of an undirected
         graph is a link in either direction, parallel edges are one link of their sum
     problem : its id
-    name : of the instance
+    name : name of the instance
     fields : the other keys of an instance file, such as ``jobs``
 
     Raises
@@ -338,7 +338,7 @@ def instance(problem: str, **fields: object) -> Builder:
     Parameters
     ----------
     problem : its id
-    fields : of the instance, as in its file: ``horizon=20``
+    fields : fields of the instance, named as in its file: ``horizon=20``
 
     Returns
     -------

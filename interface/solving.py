@@ -198,7 +198,7 @@ def compare(
     methods : ids; the strongest exact method and every heuristic where not given
     time_limit : seconds for each method
     seed, repeat : each heuristic runs with the seeds seed, ..., seed + repeat - 1
-    threads : of exact methods
+    threads : number of threads of exact methods
     memory_limit : GB for each method, as of :func:`solve`
     settings : each option goes to every method that has it
     printed : every method runs with the settings that make it the algorithm its paper prints (``Method.printed``)

@@ -37,7 +37,7 @@ def run(
     methods : ids, or ``file.py:function`` of your own; the strongest exact method and every heuristic where not given
     time_limit : seconds for each method on each instance
     seed, repeat : each heuristic runs with the seeds seed, ..., seed + repeat - 1
-    threads : of exact methods
+    threads : number of threads of exact methods
     settings : each option goes to every method that has it
     progress : a stream, or a function that is told whole lines
 

@@ -22,17 +22,11 @@ from schedgap.formulations.common.check import CheckReport
 from schedgap.formulations.common.errors import Disagreement
 from schedgap.formulations.common.instance import Solution
 from schedgap.formulations.common.numbers import MAXIMISE, agrees, gap
-from schedgap.solvers.column_generation import (
-    Column,
-    Generated,
-    GenerationLimits,
-    GenerationStatus,
-    SearchLimits,
-    integer_master,
-)
+from schedgap.solvers.column_generation import Column, Generated, GenerationLimits, GenerationStatus
 from schedgap.solvers.incumbent import Incumbent
-from schedgap.solvers.neighbourhoods import Choice, Item, Prices, RuinAndRecreate
+from schedgap.solvers.integer_program import SearchLimits, integer_master
 from schedgap.solvers.result import Result, SolveOptions, Termination, package_version
+from schedgap.solvers.ruin_and_recreate import Choice, Item, Prices, RuinAndRecreate
 
 Floats = NDArray[np.float64]
 Rules = TypeVar("Rules")
@@ -215,7 +209,7 @@ class BranchAndPrice(ABC, Generic[Rules, Item, Prices]):
         Parameters
         ----------
         root : its relaxation, solved
-        columns : those to choose from
+        columns : columns to choose from
         capacity : upper limits of the rows
         known : the incumbent's columns, to start from, where there are such
         """

@@ -25,7 +25,7 @@ BYTES_PER_NONZERO = 400
 SHARE_FOR_BUILDING = 0.8
 """A model whose building would take more than this share of the time left is not attempted."""
 SHARE_OF_FREE = 0.75
-"""Of the memory that is free, what may be used where nobody says how much."""
+"""Share of the free memory that may be used where nobody says how much."""
 _sharers = 1
 BUILDER_FACTOR = 5.0
 """How much slower a real builder is, per nonzero, than the plain loop that is measured (rar-ddls: 3 to 8)."""

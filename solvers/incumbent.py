@@ -29,7 +29,7 @@ def optimal(objective: Number | None, bound: Number | None, sense: int) -> bool:
 
     Parameters
     ----------
-    objective : of a solution that the checker confirms
+    objective : objective of a solution that the checker confirms
     bound : a proven bound on the optimum (lower when minimising, upper when maximising)
     sense : +1 minimise, -1 maximise
     """
@@ -117,7 +117,7 @@ class Incumbent:
 
         Parameters
         ----------
-        name : as in ``options.stages``; ``info["decided by"]`` of the result is one of them
+        name : name from ``options.stages``; ``info["decided by"]`` of the result is one of them
         """
         allowed = self.options.allows(name)
         if allowed:

@@ -48,7 +48,7 @@ class LinearProgram:
     Parameters
     ----------
     primal : solve by the primal simplex method, for programs that columns are added to
-    tolerance : of rows and of reduced costs; None is HiGHS's own, 1e-7
+    tolerance : tolerance of rows and of reduced costs; None is HiGHS's own, 1e-7
     """
 
     def __init__(self, *, primal: bool = False, tolerance: float | None = None) -> None:

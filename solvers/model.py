@@ -249,7 +249,7 @@ class Model:
 
         Parameters
         ----------
-        values : by variable, by its name here (``start[j0,5]``) or by its name in a file of :meth:`write`
+        values : value of each variable, by its name here (``start[j0,5]``) or by its name in a file of :meth:`write`
             (``start(j0,5)``); what is left out is 0, as in the solution files of most solvers
 
         Returns

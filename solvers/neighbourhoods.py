@@ -9,12 +9,10 @@ from __future__ import annotations
 
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, field, replace
-from typing import Any, Generic, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from schedgap.formulations.common.errors import InputError
 from schedgap.formulations.common.instance import Solution
@@ -24,20 +22,36 @@ from schedgap.solvers.result import Deadline, Result, Termination, package_versi
 
 STEP_WORK = 0.2
 """Deterministic time of one step at most."""
+
+
 LEAST_STEP = 0.01
 """What a step counts for at least: one that needs no search must not go on for ever."""
+
+
 FIRST_SIZE = 8
 """Parts that are freed at first."""
+
+
 GROWTH = 1.25
-"""By how much more is freed after a step that found nothing, and by how much less after one that did not end."""
+"""Factor by which more is freed after a step that found nothing, and by how much less after one that did not end."""
+
+
 MEMORY = 0.8
 """Share of what was known of a kind that outlives a step."""
+
+
 LEAST_WEIGHT = 0.05
 """A kind that never helps is still tried."""
+
+
 SHOWN = 25
 """Steps after which a gain is proposed, where a check takes as long as many steps."""
+
+
 CHECKS = 1.5
 """How many times as long as the start took to be made and checked is then left at the end, for the last solution."""
+
+
 PATIENCE = 200
 """Steps without gain after which a run ends that has no limit."""
 
@@ -90,7 +104,7 @@ class _Kind:
 class NeighbourhoodSearch:
     """The search, from the present solution of `neighbourhoods` on; with a work limit it repeats itself for a seed."""
 
-    neighbourhoods: Neighbourhoods  # of the problem
+    neighbourhoods: Neighbourhoods  # neighbourhoods of the problem
     incumbent: Incumbent  # receives what is found, counts the work, and says when to end
     _kinds: dict[str, _Kind] = field(default_factory=dict)
     _steps: int = 0
@@ -232,146 +246,3 @@ def _search(incumbent: Incumbent, build: Callable[[], Neighbourhoods], took: flo
         took += time.monotonic() - began
         incumbent.options = replace(incumbent.options, deadline=Deadline(moment - CHECKS * took))
     return Termination.FINISHED if NeighbourhoodSearch(chosen, incumbent).run() else None
-
-
-# Ruin and recreate: choices of at most one item a group, by greedy insertion, and by taking out and inserting again.
-#
-# A problem says what items are, which of them fit beside a choice, and which one is the best at given prices; the
-# search is the same for all (Schrimpf, Schneider, Stamm-Wilbrandt and Dueck 2000, Record breaking optimization results
-# using the ruin and recreate principle, Journal of Computational Physics 159).
-
-Item = TypeVar("Item")
-Prices = TypeVar("Prices")
-Load = NDArray[Any]
-
-ROUNDING = 1e-12
-"""Relative: sums of the same numbers in another order differ by this much."""
-SUM_AGAIN = 64
-"""Rounds after which a load is summed up anew, since sums of differences drift."""
-
-
-@dataclass
-class Choice(Generic[Item]):
-    """The item of each group, None for a group without one."""
-
-    items: list[Item | None]  # by group
-    load: Load  # what they use together, in the problem's own form
-    missing: int  # groups that must have an item and have none
-    worth: float  # of all items
-
-    def better_than(self, other: Choice[Item]) -> bool:
-        """Fewer groups are missing, or as many and it is worth more."""
-        if self.missing != other.missing:
-            return self.missing < other.missing
-        return self.worth > other.worth + ROUNDING * abs(other.worth)
-
-
-class RuinAndRecreate(ABC, Generic[Item, Prices]):
-    """Greedy insertion and its improvement, for one instance; repeatable for a seed unless the caller stops it.
-
-    Parameters
-    ----------
-    groups : how many there are
-    must : every group must have an item
-    seed : of all randomness
-    """
-
-    def __init__(self, groups: int, must: bool, seed: int) -> None:
-        self.groups = groups
-        self.must = must
-        self.rng = np.random.default_rng(seed)
-
-    @abstractmethod
-    def empty(self) -> Load:
-        """The load of no item."""
-
-    @abstractmethod
-    def change(self, load: Load, group: int, item: Item, sign: int) -> None:
-        """Add (+1) or take away (-1) an item's load in place."""
-
-    @abstractmethod
-    def fits(self, load: Load, group: int, item: Item) -> bool:
-        """Whether an item fits beside a load."""
-
-    @abstractmethod
-    def best(self, load: Load, group: int, prices: Prices) -> Item | None:
-        """The item of a group that fits beside a load and is worth most at the prices; None where none is wanted."""
-
-    @abstractmethod
-    def worth(self, group: int, item: Item) -> float:
-        """Of one item."""
-
-    @abstractmethod
-    def order(self) -> list[int]:
-        """The groups in the order in which they are inserted into an empty choice."""
-
-    @abstractmethod
-    def ruin(self, items: Sequence[Item | None]) -> tuple[list[int], Callable[[list[int]], list[int]]]:
-        """Groups to take out, and what then orders those without an item for insertion."""
-
-    @abstractmethod
-    def perturbed(self, prices: Prices) -> Prices:
-        """The prices with noise."""
-
-    @abstractmethod
-    def accepts(self, loss: float, progress: float, start: Choice[Item], best: Choice[Item]) -> bool:
-        """Whether to go on from a choice that is worth `loss` less; `progress` runs from 0 to 1."""
-
-    def choice(self, items: Iterable[Item | None]) -> Choice[Item]:
-        """A choice with its load and worth."""
-        own = list(items)
-        load = self.empty()
-        for group, item in enumerate(own):
-            if item is not None:
-                self.change(load, group, item, 1)
-        return self._valued(own, load)
-
-    def _valued(self, items: list[Item | None], load: Load) -> Choice[Item]:
-        worth = sum(self.worth(group, item) for group, item in enumerate(items) if item is not None)
-        missing = sum(item is None for item in items) if self.must else 0
-        return Choice(items, load, missing, float(worth))
-
-    def insert(self, items: list[Item | None], load: Load, order: Iterable[int], prices: Prices) -> None:
-        """Give each group of `order` the best item that fits; changes items and load."""
-        for group in order:
-            item = self.best(load, group, prices)
-            if item is not None:
-                items[group] = item
-                self.change(load, group, item, 1)
-
-    def complete(self, wanted: Iterable[tuple[int, Item]], prices: Prices) -> Choice[Item]:
-        """Take the wanted (group, item) pairs in order where they fit, then insert the other groups."""
-        items: list[Item | None] = [None] * self.groups
-        load = self.empty()
-        for group, item in wanted:
-            if items[group] is None and self.fits(load, group, item):
-                items[group] = item
-                self.change(load, group, item, 1)
-        self.insert(items, load, [group for group in self.order() if items[group] is None], prices)
-        return self._valued(items, load)
-
-    def improve(
-        self, start: Sequence[Item | None], prices: Prices, rounds: int, stop: Callable[[], bool]
-    ) -> Choice[Item]:
-        """Take some items out and insert again, `rounds` times or until `stop`; the best choice seen."""
-        first = best = now = self.choice(start)
-        for step in range(rounds):
-            if stop():
-                break
-            items, load = list(now.items), now.load.copy()
-            removed, ordered = self.ruin(items)
-            for group in removed:
-                item = items[group]
-                if item is not None:
-                    self.change(load, group, item, -1)
-                    items[group] = None
-            order = ordered([group for group in range(self.groups) if items[group] is None])
-            self.insert(items, load, order, self.perturbed(prices))
-            trial = self._valued(items, load)
-            if self.accepts(now.worth - trial.worth, step / rounds, first, best) and trial.missing <= now.missing:
-                now = trial
-                if now.better_than(best):
-                    best = now
-                if step % SUM_AGAIN == 0:
-                    now.load = self.choice(now.items).load
-        return best

@@ -203,8 +203,8 @@ class SolveOptions:
     start : a solution to start from
     report : called with every new incumbent and bound, for the progress line and for Ctrl-C
     log : receives the engine's log, line by line
-    feasibility_tolerance : by how much an engine may violate a row or an integer; None is the engine's default
-    stages : of an exact method, those that may decide, so that a test can ask one alone; None is all. What later
+    feasibility_tolerance : largest violation of a row or an integer by an engine; None is the engine's default
+    stages : stages of an exact method that may decide, so that a test can ask one alone; None is all. What later
         stages need of one that is left out is made nevertheless, but it proves and finds nothing itself
 
     Raises

@@ -34,7 +34,7 @@ CASES: Mapping[str, tuple[tuple[str, Settings], ...]] = {
     "ddl-cluster": (("paper", {}),),
     "ddljs": (("paper", {}), ("figure-5", {}), ("figure-5", {"gpu_factor": 0.25})),
 }
-"""By problem, the presets at the size of its paper's experiments."""
+"""Presets of each problem at the size of its paper's experiments."""
 SAME = ("problem", "preset", "settings", "seed", "limit")
 """What identifies a line."""
 COLUMNS = (

@@ -22,8 +22,10 @@ from schedgap.catalogue.problem import Problem
 from schedgap.catalogue.registry import find_problem, load_instance
 from schedgap.catalogue.run import run_method
 from schedgap.formulations.common.instance import Instance, Json
+from schedgap.solvers.certificates.content import Certificate
 from schedgap.solvers.certificates.linear import Rejected
-from schedgap.solvers.certificates.make import Certificate, Effort, check, prove, prove_bound
+from schedgap.solvers.certificates.make import Effort, check, prove
+from schedgap.solvers.certificates.make_bound import prove_bound
 from schedgap.solvers.certificates.tree import Unproven
 from schedgap.solvers.result import Deadline, SolveOptions, Status
 

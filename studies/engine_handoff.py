@@ -21,13 +21,13 @@ class Handoff:
 
     Attributes
     ----------
-    nonzeros : of the model
+    nonzeros : nonzeros of the model
     build : building it in PuLP
     pulp : PuLP's own hand-off to HiGHS (everything before the solver runs)
     arrays : taking the arrays out of PuLP
     ours : `arrays`, and passing them to HiGHS in one call
     ratio : pulp / ours
-    highs_version : of highspy
+    highs_version : version of highspy
     """
 
     nonzeros: int

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from schedgap.formulations.g_vne.instance import GVneInstance
-from schedgap.formulations.g_vne.ring_network import NetworkTables, tables
+from schedgap.formulations.g_vne.network_tables import NetworkTables, tables
 from schedgap.solvers.linear_program import solve_once
 
 Ints = NDArray[np.int64]

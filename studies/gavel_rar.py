@@ -40,7 +40,7 @@ class Setting:
     Attributes
     ----------
     trace : file name
-    settings : of the importer
+    settings : settings of the importer
     """
 
     trace: str
@@ -223,7 +223,7 @@ def page(folder: Path, limit: float = 600.0, seed: int = 0, repeat: int = 5) -> 
     ----------
     folder : holds the traces and the rates
     limit : seconds for each method
-    seed, repeat : of the heuristics
+    seed, repeat : seed and number of runs of the heuristics
     """
     lines = [*_INTRODUCTION, "## 12 jobs on servers of 2 GPUs, solved to proven optimality", "", *_ABOUT_TWO]
     for setting in PROVEN:

@@ -9,7 +9,7 @@ import json
 import sys
 from pathlib import Path
 
-from schedgap.benchmarks.judging.judge import LEDGER_FILE
+from schedgap.benchmarks.judging.ledger_verdicts import LEDGER_FILE
 from schedgap.formulations.common.files import write_text
 from schedgap.formulations.common.instance import Json, read_json
 

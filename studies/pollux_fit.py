@@ -13,7 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import least_squares
 
-from schedgap.benchmarks.importers.rows import Format, Notes, duration, opened, positive, read_rows
+from schedgap.benchmarks.importers.cells import duration, positive
+from schedgap.benchmarks.importers.rows import Format, Notes, opened, read_rows
 from schedgap.benchmarks.instances.profiles.iterations import IterationModel
 from schedgap.formulations.common.errors import InputError
 

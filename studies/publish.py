@@ -19,7 +19,7 @@ from schedgap.formulations.common.files import write_text
 from schedgap.formulations.common.instance import Json
 from schedgap.tools.laboratory.page import MARK, VERDICTS, markdown_table, wrapped
 from schedgap.tools.laboratory.papers import NAMES, find_paper
-from schedgap.tools.laboratory.running import Verdict
+from schedgap.tools.laboratory.verdicts import Verdict
 
 PAGE = "reproduction.md"
 DATA = "reproduction.json"

@@ -50,7 +50,7 @@ class PlainRun:
 
     Attributes
     ----------
-    makespan : of the returned pass, T + 1 where nothing was feasible
+    makespan : makespan of the returned pass, T + 1 where nothing was feasible
     returned : the pass itself, or None
     probes : (theta, best makespan over kappa at this theta) in the order they were tried; T + 1 for none
     probe : the pass with theta = infinity and kappa = n_g, or None where it breaks off

@@ -8,7 +8,8 @@ from matplotlib.patches import Patch, Rectangle
 
 from schedgap.benchmarks.figures.palette import INK, MARK
 from schedgap.benchmarks.figures.style import hover, ink_on, job_colour, new_figure, plain_axes
-from schedgap.formulations.comm_contention.dynamics import simulate, starts_of
+from schedgap.formulations.comm_contention.admissions import starts_of
+from schedgap.formulations.comm_contention.dynamics import simulate
 from schedgap.formulations.comm_contention.instance import CommContentionInstance
 from schedgap.formulations.common.instance import Solution
 

@@ -12,7 +12,8 @@ from schedgap.benchmarks.figures.palette import FAINT, PALETTE
 from schedgap.benchmarks.figures.style import Colour, job_colour
 from schedgap.benchmarks.figures.timeline import Box, Timeline, row_height, short
 from schedgap.formulations.common.instance import Solution
-from schedgap.formulations.ddl_cluster.instance import DdlClusterInstance, Gpu, clock_of
+from schedgap.formulations.ddl_cluster.clock import clock_of
+from schedgap.formulations.ddl_cluster.instance import DdlClusterInstance, Gpu
 from schedgap.formulations.ddl_cluster.simulate_plain import Log, simulate_plain, task_count
 
 DETAILED_TASKS = 4000
@@ -31,7 +32,7 @@ def gantt(instance: DdlClusterInstance, solution: Solution) -> Figure:
 
     Parameters
     ----------
-    solution : of a policy (replayed), or a schedule
+    solution : a policy's placement, which is replayed, or a schedule
     """
     placement = [instance.located([(s, g) for s, g in solution["placement"][job.id]], job.id) for job in instance.jobs]
     finish = [float(solution["finish"][job.id]) for job in instance.jobs]
@@ -53,7 +54,7 @@ Placement = Sequence[Sequence[Gpu]]
 Bar = tuple[Gpu, float, float, int, int]
 """A compute task: its GPU, begin and end in seconds, its job, and 0 for forward, 1 for backward."""
 KINDS = {-1: (0.75, "holds the GPU"), 0: (0.35, "forward"), 1: (0.0, "backward"), 2: (0.0, "all-reduce")}
-"""Of blocks: how much white is in their colour, and what they are."""
+"""Kinds of blocks: share of white in the colour, and the name in the legend."""
 Message = tuple[int, float, float]
 """An all-reduce: its job, admission and end in seconds."""
 
@@ -89,7 +90,7 @@ def _scheduled(
     coming.sort(reverse=True)
     servers = [{server for server, _ in gpus} for gpus in placement]
     messages: list[Message] = []
-    active: dict[int, tuple[float, float]] = {}  # by job: admission, MB left
+    active: dict[int, tuple[float, float]] = {}  # admission and MB still to move, per job
     now = 0.0
     while coming or active:
         cost = {

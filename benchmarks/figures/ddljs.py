@@ -15,7 +15,8 @@ from schedgap.benchmarks.figures.palette import GRID, INK, MARK
 from schedgap.benchmarks.figures.style import hover, ink_on, job_colour, new_figure, plain_axes, whole_numbers
 from schedgap.formulations.common.instance import Solution
 from schedgap.formulations.ddljs.instance import DdljsInstance
-from schedgap.formulations.ddljs.utility import reaches, utility
+from schedgap.formulations.ddljs.reach import reaches
+from schedgap.formulations.ddljs.utility import utility
 
 MOST_NAMES = 40
 """Jobs that are named in the lower panel."""

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
-import networkx
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.collections import LineCollection
@@ -17,94 +16,38 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Circle, Rectangle, Wedge
 from numpy.typing import NDArray
 
+from schedgap.benchmarks.figures.node_layout import MOST_IN_A_ROW, layout
 from schedgap.benchmarks.figures.palette import INK
 from schedgap.benchmarks.figures.style import hover, ink_on, new_figure
 from schedgap.formulations.common.instance import Solution
-from schedgap.formulations.common.substrate import SubstrateInstance, to_networkx
 from schedgap.formulations.g_vne.instance import GVneInstance
-
-# Where the nodes of a network stand in a picture: in layers above the hosts, around a centre, or as a graph.
-
-
-MOST_IN_A_ROW = 64
-"""Hosts in a row; where there are more, layers become circles."""
-MOST_EXACT = 200
-"""Nodes up to which a graph is laid out by graph distances (cubic time)."""
 
 Floats = NDArray[np.float64]
 
 
-def layout(instance: SubstrateInstance) -> Floats:
-    """Positions of all nodes in the unit square, (S, 2); the same network always gives the same ones.
-
-    A network whose hosts hang on switches only is drawn in layers: hosts at the bottom, a switch above the highest
-    node that it is nearer to the hosts by; more than :data:`MOST_IN_A_ROW` hosts stand on a circle with the
-    switches inside. Any other is laid out by graph distances (Kamada and Kawai), or by forces where it is large.
-    """
-    hosts = [bool(server.resources) for server in instance.servers]
-    graph = networkx.relabel_nodes(to_networkx(instance), instance.server_index).to_undirected()
-    layered = any(hosts) and not all(hosts) and networkx.is_connected(graph)
-    if layered and not any(hosts[a] and hosts[b] for a, b in graph.edges):
-        return _layers(graph, hosts)
-    if len(hosts) == 1:
-        return np.array([[0.5, 0.5]])
-    if len(hosts) <= MOST_EXACT and networkx.is_connected(graph):
-        start = networkx.circular_layout(graph)
-        placed = networkx.kamada_kawai_layout(graph, pos=start)
-    else:
-        placed = networkx.spring_layout(graph, seed=0, iterations=100)
-    return _into_unit(np.array([placed[node] for node in range(len(hosts))], dtype=float))
-
-
-def _layers(graph: networkx.Graph[int], hosts: Sequence[bool]) -> Floats:
-    """Hosts in depth-first order from the top, so that a rack stays together; switches above their middle."""
-    found = networkx.multi_source_dijkstra_path_length(graph, {node for node, host in enumerate(hosts) if host})
-    height = {node: round(far) for node, far in found.items()}
-    top = max(height.values())
-    root = min(node for node in graph if height[node] == top)
-    order = [node for node in networkx.dfs_preorder_nodes(graph, root, sort_neighbors=sorted) if hosts[node]]
-    across: dict[int, float] = {node: (place + 0.5) / len(order) for place, node in enumerate(order)}
-    for level in range(1, top + 1):
-        row = sorted(node for node in graph if height[node] == level)
-        wanted = {}
-        for node in row:
-            below = [across[other] for other in graph[node] if height[other] < level]
-            wanted[node] = sum(below) / len(below)
-        ranked = sorted(row, key=lambda node: (round(wanted[node], 9), node))
-        crowded = len({round(wanted[node], 3) for node in row}) < len(row)
-        for place, node in enumerate(ranked):
-            across[node] = (place + 0.5) / len(row) if crowded else wanted[node]
-    if len(order) <= MOST_IN_A_ROW:
-        return np.array([[across[node], height[node] / top] for node in range(len(hosts))])
-    points = []
-    for node in range(len(hosts)):
-        alone = height[node] == top and sum(1 for level in height.values() if level == top) == 1
-        radius = 0.0 if alone else 0.5 * (1 - height[node] / (top + (0 if alone else 0.5)))
-        angle = 2 * math.pi * across[node]
-        points.append([0.5 + radius * math.cos(angle), 0.5 + radius * math.sin(angle)])
-    return np.array(points)
-
-
-def _into_unit(array: Floats) -> Floats:
-    """Shifted and scaled into the unit square, each axis on its own."""
-    low, high = array.min(axis=0), array.max(axis=0)
-    span = np.where(high > low, high - low, 1.0)
-    return np.where(high > low, (array - low) / span, 0.5)
-
-
 LOAD = LinearSegmentedColormap.from_list("load", ["#e4e4e4", "#c9d7e4", "#f5c26b", "#d7301f"])
 """Colour of a link by its used share: grey is empty, red is full."""
+
+
 OVER = "#54006e"
 """A server or link that more is asked of than it has, or a link that is not there (solutions that are not feasible)."""
+
+
 JOBS = (
     *("#0072b2", "#009e73", "#cc79a7", "#56b4e9", "#789600", "#694bd2", "#870f2d", "#693c00"),
     *("#ff7800", "#d20087", "#3ce178", "#5a3c78", "#ffa596", "#3ce1e1", "#2d4b0f", "#b42dff"),
     *("#a5d287", "#ff005a", "#a5a5ff", "#f087ff", "#ffb400", "#0000ff", "#00e100", "#ff00e1"),
 )
-"""Of jobs, again from the start after the last: no greys, at least 26 apart in CIELAB, also from links and nodes."""
+"""Colours of jobs, repeated after the last: no greys, at least 26 apart in CIELAB, also from links and nodes."""
+
+
 MOST_IN_LEGEND = len(JOBS)
+
+
 MOST_NAMED = 12
 """Switches that are named although servers are too small for names."""
+
+
 _WIDTH, _MARGIN, _PANEL = 11.0, 0.55, 2.3
 
 

@@ -22,7 +22,7 @@ MOST_IN_LEGEND = 24
 _HATCHES = ("", "//", "..", "xx")
 
 Taken = dict[tuple[str, int], list[tuple[int, int, str]]]
-"""By node and device, gangs with the thousandths that each has, and their ids."""
+"""Gangs per (node, device): first and last thousandth that each holds, and its id."""
 
 
 def devices(instance: GangPlacementInstance, solution: Solution) -> Figure:
@@ -34,7 +34,7 @@ def devices(instance: GangPlacementInstance, solution: Solution) -> Figure:
 
     Parameters
     ----------
-    instance : of at most 400 nodes that are drawn; of more the first ones
+    instance : the cluster; the first 400 nodes are drawn
     solution : ``{"placement": ...}``; it need not be feasible
     """
     nodes = instance.nodes[:MOST_NODES]

@@ -14,8 +14,10 @@ from schedgap.benchmarks.figures.palette import FAINT, MARK
 from schedgap.benchmarks.figures.style import job_colour
 from schedgap.benchmarks.figures.timeline import EDGE, NARROW, Timeline, row_height
 from schedgap.formulations.common.instance import Solution
-from schedgap.formulations.hadar.check import check, check_forked
-from schedgap.formulations.hadar.instance import ForkedSolution, HadarInstance, HadarSolution, by_slot
+from schedgap.formulations.hadar.check import check
+from schedgap.formulations.hadar.check_forked import check_forked
+from schedgap.formulations.hadar.instance import HadarInstance
+from schedgap.formulations.hadar.solution import ForkedSolution, HadarSolution, by_slot
 
 IDLE = (0.968, 0.968, 0.968)
 GAP = 1

@@ -23,7 +23,7 @@ READABLE, SLIM_NAME = 4.5, 7.0
 LETTER = 0.62
 """Width of a letter, of its points."""
 MOST_TITLES = 200
-"""Of more blocks of one kind only the name is told: a page has to stay small."""
+"""Largest number of blocks of one kind that have a title each: a page has to stay small."""
 OBJECTIVE = "objective"
 """What marks the line of the objective."""
 BESIDE = 0.3
@@ -49,14 +49,14 @@ class Timeline:
     Parameters
     ----------
     rows, row : their number, which may be broken where they have gaps, and inches of one
-    begin, end : of the time shown
-    unit : of time
+    begin, end : first and last moment shown
+    unit : name of the unit of time
     left, above, below : inches left of the rows, for their labels, above, and below for the axis and the legend
-    names : of all jobs; where slots have room for them the chart is slim
+    names : ids of all jobs; where slots have room for them the chart is slim
 
     Attributes
     ----------
-    figure, axes : of its own, :data:`WIDTH` or :data:`SLIM` wide
+    figure, axes : a new figure, :data:`WIDTH` or :data:`SLIM` wide
     """
 
     def __init__(

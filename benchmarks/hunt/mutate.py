@@ -10,20 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from schedgap.benchmarks.hunt.fields import (
-    Data,
-    Field,
-    Group,
-    Space,
-    duplicated,
-    fields_of,
-    groups_of,
-    put_at,
-    removed,
-    rounded,
-    value_at,
-    with_number,
-)
+from schedgap.benchmarks.hunt.edits import Data, duplicated, removed, with_number
+from schedgap.benchmarks.hunt.fields import Field, Group, fields_of, groups_of, put_at, value_at
+from schedgap.benchmarks.hunt.limits import Space, rounded
 from schedgap.formulations.common.instance import Json
 
 FACTORS = (2.0, 0.5, 1.5, 2 / 3, 1.1, 0.9, 4.0, 0.25, 10.0, 0.1)

@@ -14,12 +14,15 @@ from typing import Any
 
 import numpy as np
 
-from schedgap.benchmarks.hunt.fields import EVALUATIONS, Limits, parse_limits
+from schedgap.benchmarks.hunt.journal import FILE, Journal
+from schedgap.benchmarks.hunt.limits import EVALUATIONS, Limits, parse_limits
 from schedgap.benchmarks.hunt.result import FOUND, WORST, Hunted, summary, write_found
 from schedgap.benchmarks.hunt.shrink import shrunk
-from schedgap.benchmarks.hunt.target import Judge, Probe, Starts, Target, find_target, starts_of
-from schedgap.benchmarks.hunt.work import DISAGREEMENTS, FILE, Done, Journal, Stretch, Walked, Work, do_work, kept
-from schedgap.benchmarks.judging.judge import claims_from
+from schedgap.benchmarks.hunt.starts import Starts, starts_of
+from schedgap.benchmarks.hunt.stretch import Stretch, Walked
+from schedgap.benchmarks.hunt.target import Judge, Probe, Target, find_target
+from schedgap.benchmarks.hunt.work import DISAGREEMENTS, Done, Work, do_work, kept
+from schedgap.benchmarks.judging.users_claims import claims_from
 from schedgap.benchmarks.sweep.cluster import check_cluster, own_folder, pool_of
 from schedgap.benchmarks.sweep.pool import Pool
 from schedgap.benchmarks.sweep.progress import Progress, Sink
@@ -279,11 +282,11 @@ def hunt(
     ----------
     target : a guarantee's id, ``PROBLEM/HEURISTIC``, ``PROBLEM/package.module:function``, or a heuristic of
         your own: a callable ``(instance, *, seed) -> solution``
-    problem : of a callable
+    problem : name of the problem that a callable is for
     claims : a Python file with ``CLAIMS``, guarantees of your own
     limits : ``{"jobs": 4, "jobs.gpus": 2, "evaluations": 500}``, see docs/hunting.md
     budget : seconds; by counts where not given, and then the result depends on the seed alone
-    seed, workers : of all randomness; processes (1 works in this one)
+    seed, workers : seed of all randomness; number of processes (1 works in this one)
     resume : go on with the hunt in `out`
     cluster : address of a Dask scheduler, whose workers are taken instead of processes of this machine
     out : its folder; ``hunts/<target>`` where not given

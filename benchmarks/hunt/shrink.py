@@ -6,17 +6,9 @@ import itertools
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
-from schedgap.benchmarks.hunt.fields import (
-    Data,
-    Field,
-    Space,
-    fields_of,
-    groups_of,
-    removed,
-    rounded,
-    value_at,
-    with_number,
-)
+from schedgap.benchmarks.hunt.edits import Data, removed, with_number
+from schedgap.benchmarks.hunt.fields import Field, fields_of, groups_of, value_at
+from schedgap.benchmarks.hunt.limits import Space, rounded
 from schedgap.benchmarks.hunt.target import Probe
 from schedgap.formulations.common.instance import Json
 

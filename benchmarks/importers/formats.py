@@ -10,11 +10,8 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from schedgap.benchmarks.importers.kubernetes import KUBERNETES
-from schedgap.benchmarks.importers.others import OTHERS
-from schedgap.benchmarks.importers.rows import (
+from schedgap.benchmarks.importers.cells import (
     MISSING,
-    Format,
     LeftOut,
     between,
     count,
@@ -28,6 +25,9 @@ from schedgap.benchmarks.importers.rows import (
     seconds,
     whole,
 )
+from schedgap.benchmarks.importers.kubernetes import KUBERNETES
+from schedgap.benchmarks.importers.others import OTHERS
+from schedgap.benchmarks.importers.rows import Format
 from schedgap.benchmarks.importers.slurm import SLURM
 
 

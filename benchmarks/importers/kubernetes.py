@@ -5,18 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from schedgap.benchmarks.importers.rows import (
-    NOT_ENDED,
-    Format,
-    LeftOut,
-    Notes,
-    between,
-    duration,
-    moment,
-    name,
-    read_rows,
-    whole,
-)
+from schedgap.benchmarks.importers.cells import NOT_ENDED, LeftOut, between, duration, moment, name, whole
+from schedgap.benchmarks.importers.rows import Format, Notes, read_rows
 from schedgap.formulations.common.instance import Json
 
 RESOURCES = ("nvidia.com/gpu", "amd.com/gpu", "gpu.intel.com/i915")

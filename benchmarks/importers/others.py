@@ -5,17 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 
-from schedgap.benchmarks.importers.rows import (
-    NOT_ENDED,
-    Format,
-    LeftOut,
-    between,
-    count,
-    duration,
-    host_names,
-    moment,
-    name,
-)
+from schedgap.benchmarks.importers.cells import NOT_ENDED, LeftOut, between, count, duration, host_names, moment, name
+from schedgap.benchmarks.importers.rows import Format
 from schedgap.formulations.common.instance import Json
 
 

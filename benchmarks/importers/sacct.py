@@ -8,7 +8,8 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import IO
 
-from schedgap.benchmarks.importers.rows import LeftOut, duration, host_names, moment, short_lines
+from schedgap.benchmarks.importers.cells import LeftOut, duration, host_names, moment
+from schedgap.benchmarks.importers.rows import short_lines
 from schedgap.formulations.common.errors import InputError
 
 CELLS = (

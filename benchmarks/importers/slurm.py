@@ -8,10 +8,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from fractions import Fraction
 from pathlib import Path
 
-from schedgap.benchmarks.importers.rows import (
+from schedgap.benchmarks.importers.cells import (
     NO_VALUE,
     NOT_ENDED,
-    Format,
     LeftOut,
     between,
     duration,
@@ -19,8 +18,8 @@ from schedgap.benchmarks.importers.rows import (
     host_names,
     moment,
     name,
-    opened,
 )
+from schedgap.benchmarks.importers.rows import Format, opened
 from schedgap.benchmarks.importers.sacct import sacct_rows
 from schedgap.formulations.common.errors import InputError
 from schedgap.formulations.common.instance import Json

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import numpy as np
 from pydantic import Field
 
+from schedgap.benchmarks.importers.cells import name as own_name
 from schedgap.benchmarks.importers.rows import Format, Notes, read_rows
-from schedgap.benchmarks.importers.rows import name as own_name
 from schedgap.benchmarks.instances.substrates import PAPER_GPUS, Substrate
 from schedgap.catalogue.workload import Importer
 from schedgap.formulations.common.errors import InputError
@@ -80,7 +80,7 @@ def gml_substrate(
         ``degree``: `bandwidth` times the smaller degree of the two ends
     attribute, unit : the edge attribute that holds the capacity, and the factor that makes Gbit/s of it; where not
         given, capacity_st and capacity_ts (bit/s, one for each direction) and those of :data:`KNOWN_CAPACITIES`
-    gpus : of every node; 1, 2, 4 or 8 at random (by `seed`) where not given
+    gpus : GPUs of every node; 1, 2, 4 or 8 at random (by `seed`) where not given
     """
     import networkx
 
@@ -301,7 +301,7 @@ def _with_jobs(
     def import_network(
         files: Sequence[str | Path],
         *,
-        seed: Annotated[int, Field(ge=0, le=10**9, description="of what is drawn")] = 0,
+        seed: Annotated[int, Field(ge=0, le=10**9, description="seed of what is drawn")] = 0,
         **options: Any,
     ) -> tuple[SubstrateInstance, list[str]]:
         of_jobs = {name: options.pop(name) for name in options_of(draw) if name in options}

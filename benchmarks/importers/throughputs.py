@@ -8,8 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from schedgap.benchmarks.importers.traces import Trace, TraceJob
+from schedgap.benchmarks.instances.profiles.model_names import match_profile
 from schedgap.benchmarks.instances.profiles.pollux_tasks import MEASURED
-from schedgap.benchmarks.instances.profiles.throughputs import JobType, Rate, Throughputs, match_profile
+from schedgap.benchmarks.instances.profiles.throughputs import JobType, Rate, Throughputs
 from schedgap.formulations.common.errors import InputError
 from schedgap.formulations.common.instance import LARGEST_COUNT, read_json
 

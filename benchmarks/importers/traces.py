@@ -13,88 +13,20 @@ from typing import Annotated, Any, Literal
 import numpy as np
 from pydantic import Field
 
-from schedgap.benchmarks.importers.formats import CLUSTERS, COLUMNS, POLLUX, SIA, TRACES, table
+from schedgap.benchmarks.importers.formats import COLUMNS, POLLUX, SIA, TRACES, table
 from schedgap.benchmarks.importers.kubernetes import KUBERNETES, kubernetes_nodes
 from schedgap.benchmarks.importers.rows import Format, Notes, opened, read_rows
-from schedgap.benchmarks.importers.slurm import Listed, slurm_nodes
+from schedgap.benchmarks.importers.server_tables import MOST_HOSTS, TraceServer, read_servers, servers_with_gpus
 from schedgap.benchmarks.instances import LARGE_HOURS, PER_SERVER, SMALL_HOURS, log_uniform
 from schedgap.catalogue.workload import Importer
 from schedgap.formulations.common.errors import InputError, near
 from schedgap.formulations.common.instance import MOST_GPUS, Instance
 from schedgap.formulations.common.options import passes_on_to
 
-# Tables and listings of servers, told by how they begin.
-
-_LINGJUN_GPUS = 8
-_MOST_SERVERS = 100_000
-_MOST_HOSTS = 2_000_000
-"""Hosts of all jobs of a log together."""
-
-
-@dataclass(frozen=True)
-class TraceServer:
-    """A server, its GPUs, and what else is known of it."""
-
-    id: str
-    gpus: int
-    kind: str | None = None
-    # processors, memory, partitions: in number, in bytes, and whose jobs it takes; None and empty where nobody says
-    processors: int | None = None
-    memory: int | None = None
-    partitions: tuple[str, ...] = ()
-
-
-def read_servers(path: str | Path, notes: Notes) -> list[TraceServer]:
-    """The servers of a table; its columns say of which format it is.
-
-    Raises InputError: no known columns, or rows that do not fit.
-    """
-    with opened(path) as file:
-        begin = file.readline().strip()
-        head = {name.strip() for name in begin.split(",")}
-    if begin.startswith("{"):
-        found = servers_with_gpus(kubernetes_nodes(path), path, notes)
-    elif begin.startswith("NodeName=") or {"NODELIST", "GRES"} <= {title.strip() for title in begin.split("|")}:
-        found = servers_with_gpus(slurm_nodes(path), path, notes)
-    else:
-        found = _servers_of_table(path, head, notes)
-    if not found:
-        raise InputError(f"{path}: no servers with GPUs")
-    return found
-
-
-def servers_with_gpus(nodes: Iterable[Listed], path: str | Path, notes: Notes) -> list[TraceServer]:
-    """The nodes that have GPUs; the others are counted."""
-    found = [TraceServer(*node) for node in nodes]
-    without = sum(server.gpus == 0 for server in found)
-    if without:
-        notes.add(f"{Path(path).name}: {without} nodes without GPUs left out")
-    return [server for server in found if server.gpus > 0]
-
-
-def _servers_of_table(path: str | Path, head: set[str], notes: Notes) -> list[TraceServer]:
-    """The servers of a table with these columns."""
-    wanted = [{column for _, *columns in form.fields.values() for column in columns} for form in CLUSTERS]
-    form = next((form for form, columns in zip(CLUSTERS, wanted, strict=True) if columns <= head), None)
-    if form is None:
-        kinds = "; ".join(", ".join(sorted(columns)) for columns in wanted)
-        raise InputError(f"{path}: line 1: not a known table of servers (one needs the columns {kinds})")
-    notes.add(*form.notes)
-    servers: list[TraceServer] = []
-    left_out = Notes()
-    for row in read_rows(form, path, left_out):
-        copies = row.get("copies", 1) * row.get("switches", 1)
-        if len(servers) + copies > _MOST_SERVERS:
-            raise InputError(f"{path}: line {row['line']}: more than {_MOST_SERVERS} servers")
-        for copy in range(copies):
-            name = row.get("id") or f"s{len(servers)}" + (f"-{copy}" if row["line"] > 2 else "")
-            servers.append(TraceServer(name, row.get("gpus", _LINGJUN_GPUS), row.get("kind")))
-    notes.add(*(f"{Path(path).name}: {text}" for text in left_out.texts))
-    return servers
-
-
 ASSUMED = "no table of servers"
 """How the note begins that says what was assumed then."""
+
+
 _UNITS = {"ms": 0.001, "s": 1.0, "min": 60.0, "h": 3600.0}
 
 
@@ -102,10 +34,10 @@ _UNITS = {"ms": 0.001, "s": 1.0, "min": 60.0, "h": 3600.0}
 class TraceJob:
     """A job of a trace; what the file does not say is None."""
 
-    line: int  # of the file, from 1
+    line: int  # line in the file, from 1
     id: str
     gpus: int
-    share: float = 1.0  # of each of its GPUs that it asked for
+    share: float = 1.0  # share of each of its GPUs that it asked for
     arrival: float = 0.0  # seconds
     duration: float | None = None  # seconds that it ran
     iterations: int | None = None  # steps, counted over all workers
@@ -128,7 +60,7 @@ class TraceJob:
     # processors, memory: that it held on all its nodes together; memory in bytes
     processors: int | None = None
     memory: int | None = None
-    cluster: str | None = None  # of several in one log
+    cluster: str | None = None  # name of the cluster, where one log has several
 
     def moved(self, zero: float, scale: float) -> TraceJob:
         """With times from `zero` on, and all times and steps `scale` times as long."""
@@ -152,8 +84,8 @@ class Trace:
 
     name: str  # for the instance
     path: str  # for messages
-    jobs: list[TraceJob]  # that were kept, in the order of the file
-    servers: list[TraceServer]  # of the file of servers, or as the options say
+    jobs: list[TraceJob]  # kept jobs, in the order of the file
+    servers: list[TraceServer]  # servers of their file, or from the options
     notes: Notes  # what was left out or assumed
     listed: bool = False  # the servers are those of a file
 
@@ -219,17 +151,29 @@ def trace_importers(
 
 
 Kept = Annotated[int | None, Field(ge=1, le=10**6, description="how many jobs to keep; all where not given")]
+
+
 First = Annotated[
     Literal["rings", "trace", "arrival"],
     Field(description="kept first: jobs of more than one GPU, by line, or by arrival"),
 ]
+
+
 Rows = Annotated[str | None, Field(description="column=value: only rows with this value")]
+
+
 Servers = Annotated[
     int | None,
     Field(ge=1, le=10**6, description="where not given: for half of the GPUs asked for, or the trace's load if less"),
 ]
+
+
 PerServer = Annotated[int, Field(ge=1, le=10**6, description="GPUs of a server")]
-Seed = Annotated[int, Field(ge=0, le=10**9, description="of what is drawn")]
+
+
+Seed = Annotated[int, Field(ge=0, le=10**9, description="seed of what is drawn")]
+
+
 TimeScale = Annotated[
     float, Field(gt=0, le=1e6, description="factor on all times of the log, arrivals and steps included")
 ]
@@ -271,7 +215,7 @@ def _plain(target: Callable[..., Instance], usual: Any) -> Callable[..., tuple[I
         model: Annotated[str | None, Field(description="column: what a job trains")] = None,
         iterations: Annotated[str | None, Field(description="column: steps, counted over all workers")] = None,
         batch: Annotated[str | None, Field(description="column: samples of one worker")] = None,
-        unit: Annotated[Literal["s", "ms", "min", "h"], Field(description="of plain numbers of time")] = "s",
+        unit: Annotated[Literal["s", "ms", "min", "h"], Field(description="unit of plain numbers of time")] = "s",
         jobs: Kept = None,
         first: First = usual,
         keep: Rows = None,
@@ -330,7 +274,7 @@ def read_trace(
     # servers, per_server: where there is no table of servers
     servers: int | None = None,
     per_server: int = PER_SERVER,
-    seed: int = 0,  # of durations, where the file has neither these nor steps
+    seed: int = 0,  # seed of durations, where the file has neither these nor steps
     time_scale: float = 1.0,  # factor on all times and steps
     columns: Sequence[str] = (),  # names of the columns, where the trace has no line of names
 ) -> Trace:
@@ -409,8 +353,8 @@ def _check_sizes(path: str | Path, row: Mapping[str, Any], hosts: list[int]) -> 
     if row.get("gpus", 0) > MOST_GPUS:
         raise InputError(f"{path}: line {row['line']}: a job of {row['gpus']:,} GPUs, at most {MOST_GPUS:,}")
     hosts[0] += len(row.get("nodes", ()))
-    if hosts[0] > _MOST_HOSTS:
-        raise InputError(f"{path}: line {row['line']}: more than {_MOST_HOSTS:,} hosts in all jobs together")
+    if hosts[0] > MOST_HOSTS:
+        raise InputError(f"{path}: line {row['line']}: more than {MOST_HOSTS:,} hosts in all jobs together")
 
 
 def _untracked(form: Format, notes: Notes) -> str:

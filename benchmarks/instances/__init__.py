@@ -5,10 +5,8 @@ from __future__ import annotations
 import importlib
 import math
 from collections.abc import Mapping
-from typing import Annotated, Literal, TypeAlias
 
 import numpy as np
-from pydantic import Field
 
 from schedgap.catalogue.problem import Problem
 from schedgap.catalogue.workload import Drawing, Preset, Workload
@@ -82,25 +80,9 @@ def log_uniform(rng: np.random.Generator, low: float, high: float) -> float:
 
 PER_SERVER = 4
 """GPUs of a server where nothing lists them: that of paper 003's testbed."""
+
+
 SMALL_HOURS, LARGE_HOURS = (0.05, 2.0), (0.3, 4.5)
 """Solo hours of jobs on one server and of larger ones, drawn log-uniformly. Their means, 0.53 and 1.55, are near the
 JCT less queuing of Tables III and IV of paper 003 (0.55 and 1.7 under SJF), which does not print its durations; with 12
 hours of arrivals the load is near the paper's."""
-
-# Options that the presets and importers of several problems share.
-
-Jobs: TypeAlias = Annotated[int, Field(ge=1, le=100000, description="jobs")]
-Servers: TypeAlias = Annotated[int, Field(ge=1, le=10000, description="servers")]
-Racks: TypeAlias = Annotated[int | None, Field(ge=1, le=10000, description="racks; 2 to 5 where not given")]
-Workers: TypeAlias = Annotated[int, Field(ge=1, le=1000, description="workers of the largest ring")]
-Memory: TypeAlias = Annotated[bool, Field(description="a second resource")]
-Tightness: TypeAlias = Annotated[float, Field(ge=0.001, le=10**6, description="how much narrower all links are")]
-Shape: TypeAlias = Annotated[
-    Literal["tree", "general"] | None, Field(description="of the network; either where not given")
-]
-Slots: TypeAlias = Annotated[int, Field(ge=1, le=100000, description="slots")]
-Longest: TypeAlias = Annotated[int, Field(ge=1, le=10000, description="longest duration of a job alone")]
-Spread: TypeAlias = Annotated[float, Field(ge=0, le=1000, description="interference is drawn from 1 to 1 + 2 spread")]
-Ample: TypeAlias = Annotated[
-    bool, Field(description="instead of `horizon`, one that cuts off no schedule of any heuristic")
-]

@@ -7,7 +7,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from schedgap.benchmarks.judging.judge import finite, ledger_verdict
+from schedgap.benchmarks.judging.judge import finite
+from schedgap.benchmarks.judging.ledger_verdicts import ledger_verdict
 from schedgap.formulations.common.files import write_text
 from schedgap.formulations.common.instance import Json
 
@@ -36,8 +37,8 @@ class Statement:
     assumptions: str
     shape: str  # ratio, sides, samples or measured: what a line of it can hold
     drawn: int = 0  # instances, or samples, that were drawn
-    applied: int = 0  # those that meet the assumptions
-    refuted: int = 0  # those on which it fails
+    applied: int = 0  # number of trials that meet the assumptions
+    refuted: int = 0  # number of trials on which it fails
     per_sample: int = 1  # things that one sample looks at
     things: str = "instances"
     points: tuple[Point, ...] = ()

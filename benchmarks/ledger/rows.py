@@ -8,7 +8,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from schedgap.benchmarks.judging.judge import finite, ledger_verdict
+from schedgap.benchmarks.judging.judge import finite
+from schedgap.benchmarks.judging.ledger_verdicts import ledger_verdict
 from schedgap.benchmarks.records import plain
 from schedgap.benchmarks.text import fixed, nearest, table
 from schedgap.formulations.common.instance import Json
@@ -38,7 +39,7 @@ class LedgerRow:
     # the smallest and the largest value of its bound on the ratio, where it is such a bound
     bounds: tuple[float, float] | None = None
     counterexample: Path | None = None  # the file of the smallest one
-    reason: str = ""  # of the worst trial, of what was measured, or why it never applied
+    reason: str = ""  # words on the worst trial, on what was measured, or why it never applied
     values: Mapping[str, float] = field(default_factory=dict)  # what was measured
     reasons: Mapping[str, int] = field(default_factory=dict)  # why it did not apply, and how often
     # assumptions that did not hold, and how often; part of `not_applicable`

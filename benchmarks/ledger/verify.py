@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
@@ -10,9 +9,10 @@ from pathlib import Path
 from typing import Any
 
 from schedgap.benchmarks.instances import workload_of
-from schedgap.benchmarks.judging.judge import claims_from, claims_of, evaluate
+from schedgap.benchmarks.judging.judge import evaluate
+from schedgap.benchmarks.judging.users_claims import claims_from, claims_of
+from schedgap.benchmarks.ledger.counterexamples import Trial, instance_size, write_counterexample
 from schedgap.benchmarks.ledger.rows import Ledger, LedgerRow, Tally
-from schedgap.benchmarks.records import plain
 from schedgap.benchmarks.sweep.progress import Progress, Sink
 from schedgap.benchmarks.sweep.store import locked
 from schedgap.benchmarks.sweep.sweep import sweep
@@ -23,108 +23,30 @@ from schedgap.catalogue.problem import Problem
 from schedgap.catalogue.registry import all_problems, find_method
 from schedgap.catalogue.run import run_heuristic, run_method
 from schedgap.formulations.common.errors import Disagreement, InputError, near
-from schedgap.formulations.common.files import write_text
 from schedgap.formulations.common.instance import Instance, read_json
 from schedgap.formulations.common.numbers import ratio
 from schedgap.heuristics.common.guarantee import Case, Evaluation, Guarantee, Verdict
-from schedgap.solvers.result import Proof, Result, SolveOptions, Status
-
-# Counterexamples: a trial that refutes a guarantee, written as an instance file that shows the failure again.
-
-
-@dataclass(frozen=True)
-class Trial:
-    """A heuristic on an instance with options, and what is proven about the instance; certified or not.
-
-    `lost` says why it does not count: a user's own heuristic raised, or the checker refused its solution.
-    """
-
-    instance: Instance
-    family: str
-    seed: int
-    given: Mapping[str, Any]
-    result: Result | None
-    case: Case
-    certified: bool = False
-    lost: str = ""
-
-
-def instance_size(instance: Instance) -> tuple[int, int]:
-    """How large an instance is: entries of its lists, then length of its JSON."""
-    data = instance.to_dict()
-    data.pop("name", None)
-    return _entries(data), len(json.dumps(data))
-
-
-def _entries(value: Any) -> int:
-    if isinstance(value, Mapping):
-        return sum(_entries(item) for item in value.values())
-    if isinstance(value, list):
-        return len(value) + sum(_entries(item) for item in value)
-    return 0
-
-
-def repeat_command(
-    file: str, instance: Instance, guarantee: Guarantee, given: Mapping[str, object], seed: int
-) -> str | None:
-    """The command that shows the refutation again; None where the claim is about no method."""
-    if guarantee.method is None:
-        return None
-    problem = all_problems().get(instance.problem_id)
-    exact = "..." if problem is None else problem.default_method(instance).id
-    options = "".join(f" --set {name}={value}" for name, value in given.items())
-    return f"schedgap compare {file} --methods {exact},{guarantee.method} --seed {seed}{options}"
-
-
-def write_counterexample(path: Path, guarantee: Guarantee, trial: Trial, evaluation: Evaluation) -> None:
-    """The instance as a file for ``solve`` and ``compare``; what fails on it stands in keys they ignore."""
-    case, result = trial.case, trial.result
-    data = trial.instance.to_dict()
-    data["name"] = f"counterexample-{guarantee.id}"
-    data["note"] = (
-        f"{guarantee.source}: {guarantee.statement}. Fails here: {refuting(evaluation.left, evaluation.right)}"
-    )
-    data["reference_counterexample"] = plain(
-        {
-            "guarantee": guarantee.id,
-            "statement": guarantee.statement,
-            "assumptions": guarantee.needs_text,
-            "tested": [needed.text for needed in guarantee.needs if needed.fails is not None],
-            "left": evaluation.left,
-            "right": evaluation.right,
-            "reason": evaluation.reason,
-            "method": guarantee.method,
-            "options": dict(trial.given),
-            "family": trial.family,
-            "seed": trial.seed,
-            "repeat": repeat_command(path.name, trial.instance, guarantee, trial.given, trial.seed),
-            "objective": case.objective,
-            "optimum": case.optimum,
-            "bound": case.bound,
-            "run": case.info,
-        }
-    )
-    if result is not None and result.solution is not None:
-        data["reference_solution"] = result.solution
-    if case.optimum is not None:
-        data["reference"] = {"status": str(Status.OPTIMAL), "optimum": case.optimum}
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise InputError(f"{path.parent}: {error.strerror or error}") from None
-    write_text(path, json.dumps(data, indent=1, allow_nan=False) + "\n")
-
+from schedgap.solvers.result import Proof, Result, SolveOptions
 
 # The ledger: every guarantee tried on many instances, every verdict computed.
 
+
 OUT = Path("counterexamples")
 """Where counterexamples are written unless the caller says otherwise."""
+
+
 INSTANCES = 200
 """Instances tried for each guarantee unless the caller says otherwise."""
+
+
 HUNTS = Path("hunts")
 """Where hunts write unless the caller says otherwise."""
+
+
 WORK_LIMIT = 20.0
 """Repeatable limit of each exact solve; an optimum that is not proven within it counts as unknown."""
+
+
 SEED_STRIDE = 1_000_000
 
 
@@ -151,7 +73,7 @@ def verify(
     guarantees : ids; all where not given, those of `claims` where that is
     claims : a Python file with ``CLAIMS``, guarantees of your own
     instances : how many for each; 200 where not given
-    seed : of all instances
+    seed : seed of all instances
     out : the directory for counterexample files and the ledger as ``ledger.json`` and ``ledger.html``;
         ``counterexamples`` where not given
     progress : a stream, or a function that is told whole lines

@@ -16,7 +16,8 @@ from dataclasses import dataclass, field
 import numpy as np
 import pandas as pd
 
-from schedgap.benchmarks.judging.judge import Judgement, LedgerVerdict, ledger_verdict, run_verdict, verdict_kind
+from schedgap.benchmarks.judging.judge import Judgement
+from schedgap.benchmarks.judging.ledger_verdicts import LedgerVerdict, ledger_verdict, run_verdict, verdict_kind
 from schedgap.benchmarks.records import FILES, metrics_of
 from schedgap.catalogue.problem import Problem
 from schedgap.formulations.common.numbers import RELATIVE_TOLERANCE

@@ -57,7 +57,7 @@ class MethodRuns:
     method: Method  # what ran
     # one per seed (exactly one for an exact method); the last one has `error` where it could not answer
     records: tuple[Record, ...]
-    ratios: tuple[float, ...]  # of the seeds that found something, always >= 1; empty where nothing is known
+    ratios: tuple[float, ...]  # ratios of the seeds that found something, always >= 1; empty where nothing is known
     ratio_to: str  # "optimum", "bound", or "" where there is no ratio
     judgements: tuple[Judgement, ...]  # the method's guarantees, each on the result that is worst for it
     outside_model: bool = False  # its schedules are not schedules of the problem

@@ -36,7 +36,7 @@ def render(template: str, title: str, **values: object) -> str:
     Parameters
     ----------
     template : its file in ``templates/``
-    title : of the page
+    title : title of the page
     values : what it names
     """
     return templates().get_template(template).render(title=title, **values)
@@ -76,7 +76,7 @@ def _on_paper(svg: str) -> str:
 class Picture:
     """A figure on a page."""
 
-    image: Markup  # as HTML
+    image: Markup  # HTML of the image
     caption: str  # below it
 
 

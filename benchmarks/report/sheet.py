@@ -41,7 +41,7 @@ class Column:
     right: bool = True  # right-aligned, as numbers are
     page: bool = False  # only on a page, which has more room than text
     width: int = LABEL  # characters of text after which a cell goes on in the next line
-    count: bool = False  # of what is seldom there: a column of zeros is as good as empty
+    count: bool = False  # whether zeros are left blank: what is counted is seldom there
     heading: bool = False  # in text no column, but a line above the rows that share it
     plain: str = ""  # the title on a page, in plain words; as in text where empty
 

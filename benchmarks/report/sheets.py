@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import textwrap
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -11,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from schedgap.benchmarks.anytime import PRIMAL_INTEGRAL
-from schedgap.benchmarks.judging.judge import COUNTEREXAMPLES
+from schedgap.benchmarks.judging.ledger_verdicts import COUNTEREXAMPLES
 from schedgap.benchmarks.report.aggregate import (
     WITHIN,
     Block,
@@ -22,16 +21,18 @@ from schedgap.benchmarks.report.aggregate import (
     mean_metrics,
     survivors,
 )
-from schedgap.benchmarks.report.analysis import Analysis, claimed_only, faults_in, instances
+from schedgap.benchmarks.report.analysis import Analysis
 from schedgap.benchmarks.report.sheet import Column, Marked, Sheet
-from schedgap.benchmarks.report.statements import statement_sheet
 from schedgap.benchmarks.text import nearest, percent, seconds, significant, span
 from schedgap.benchmarks.worst import worst_instances
 from schedgap.catalogue.problem import Problem
-from schedgap.formulations.common.numbers import MINIMISE
 
 ZERO = "on how many it earned nothing of something: no ratio, and in no mean"
+
+
 CLOCK = "every worker runs a method once before its clock starts, so times hold no compilation and no import"
+
+
 _TARGETS = {
     "optimum": "Ratio to the proven optimum",
     "bound": "Ratio to a certified bound, the optimum being unknown",
@@ -296,72 +297,3 @@ def metrics_sheet(runs: pd.DataFrame, problem: Problem) -> Sheet:
 def _of(common: pd.DataFrame, runs: pd.DataFrame) -> str:
     count = runs.one.nunique()
     return f"{common.one.nunique()} of {count} instance{'s' * (count > 1)}"
-
-
-# The tables of a run as text, 120 columns wide at most; without times they are the same on every run.
-
-
-TABLE = "table.txt"
-WIDTH = 120
-
-
-def run_text(analysis: Analysis, times: bool = True) -> str:
-    """Every table of a run.
-
-    Parameters
-    ----------
-    analysis : the run
-    times : with columns of seconds and of what follows from them
-    """
-    parts = [_unfinished(analysis), statement_sheet(analysis.statements).text(WIDTH)]
-    for suite, problem in analysis.sections:
-        plain = analysis.section(suite, problem)
-        what = "smaller is better" if problem.sense == MINIMISE else "larger is better"
-        line = f"== {suite} == {problem.id}: {problem.title} "
-        line += f"({what}; {problem.source})"
-        title = line if len(line) <= WIDTH else f"{line[: WIDTH - 3]}..."
-        parts.append(title)
-        if plain.empty:
-            continue
-        parts[-1] += "\n" + textwrap.fill(counted(plain), WIDTH, subsequent_indent="  ")
-        sheets = [*ratio_sheets(plain), *claim_sheets(plain), exact_sheet(plain, times)]
-        parts += [sheet.text() for sheet in sheets]
-    parts.append(_findings(analysis))
-    return "\n\n".join(part for part in parts if part) + "\n"
-
-
-def answer_text(analysis: Analysis, width: int = WIDTH) -> str:
-    """One small table, the answer, and what went wrong."""
-    found = [textwrap.fill(line, width, subsequent_indent="  ") for line in _findings(analysis).splitlines()]
-    first = statement_sheet(analysis.statements).text(width)
-    parts = (_unfinished(analysis), first, answer_sheet(analysis).text(width), "\n".join(found))
-    return "\n\n".join(part for part in parts if part) + "\n"
-
-
-def _unfinished(analysis: Analysis) -> str:
-    return f"{analysis.unfinished}; bench --resume goes on" if analysis.unfinished else ""
-
-
-def counted(runs: pd.DataFrame) -> str:
-    """How many instances of which groups, for how many the optimum is known, and how far it is proven."""
-    every = instances(runs)
-    proven, infeasible = int(every.optimum.notna().sum()), int(every.infeasible.sum())
-    text = ", ".join(f"{count} {name}" for name, count in every.groupby("batch", sort=False).size().items())
-    rest = len(every) - proven - infeasible
-    parts = [f"{proven} with an optimum"]
-    parts += [f"{infeasible} infeasible"] if infeasible else []
-    parts += [f"{rest} with a certified bound only"] if rest else []
-    line = f"{len(every)} instance{'s' * (len(every) > 1)} ({text}): {', '.join(parts)}"
-    claimed = claimed_only(every)
-    return f"{line}; {claimed} by one program's word" if claimed else line
-
-
-def _findings(analysis: Analysis) -> str:
-    """Disagreements and failures, each on its line; their number even where there is none."""
-    lines = [faults_in(analysis).to_text()] if len(analysis.runs) else []
-    lines += [f"disagreements between methods, engines and checker: {len(analysis.disagreements)}"]
-    lines += [f"  {line}" for line in analysis.disagreements]
-    if analysis.failures:
-        lines.append(f"items that failed: {len(analysis.failures)}")
-        lines += [f"  {line}" for line in analysis.failures]
-    return "\n".join(lines)

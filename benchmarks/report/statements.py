@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 
 from schedgap.benchmarks.figures.palette import GRID, INK
 from schedgap.benchmarks.figures.style import hover, log_scale, new_figure, plain_axes
-from schedgap.benchmarks.judging.judge import COUNTEREXAMPLES, ledger_verdict
+from schedgap.benchmarks.judging.ledger_verdicts import COUNTEREXAMPLES, ledger_verdict
 from schedgap.benchmarks.judging.statement import Statement
 from schedgap.benchmarks.report.sheet import Column, Marked, Sheet
 from schedgap.benchmarks.text import significant

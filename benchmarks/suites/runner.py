@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import time
-import traceback
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -12,26 +10,24 @@ from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
-from schedgap.benchmarks.anytime import Recorder
 from schedgap.benchmarks.ledger.statements import statements
-from schedgap.benchmarks.records import Record, failed, plain
-from schedgap.benchmarks.report.analysis import Analysis, analyse, instance_path, write_faulty
+from schedgap.benchmarks.records import Record, failed
+from schedgap.benchmarks.report.analysis import Analysis, analyse, instance_path
+from schedgap.benchmarks.report.faults import write_faulty
 from schedgap.benchmarks.report.run_page import with_statements
-from schedgap.benchmarks.report.sheets import TABLE, answer_text, run_text
+from schedgap.benchmarks.report.run_text import TABLE, answer_text, run_text
 from schedgap.benchmarks.suites.plan import Item, check_names, check_numbers, plan
+from schedgap.benchmarks.suites.worker import execute
 from schedgap.benchmarks.sweep.cluster import check_cluster, own_folder
 from schedgap.benchmarks.sweep.progress import Progress, Sink
 from schedgap.benchmarks.sweep.store import FILE, Store, StoreError, fresh_folder
 from schedgap.benchmarks.sweep.sweep import run_store, sweep
 from schedgap.benchmarks.sweep.versions import environment, relevant_versions
-from schedgap.benchmarks.sweep.warm import warm_once
-from schedgap.catalogue.agreement import with_certificate
 from schedgap.catalogue.problem import Problem
 from schedgap.catalogue.registry import all_problems, find_problem
-from schedgap.catalogue.run import run_method
-from schedgap.formulations.common.errors import Disagreement, InputError, SchedgapError
+from schedgap.formulations.common.errors import InputError
 from schedgap.formulations.common.files import write_text
-from schedgap.solvers.result import Deadline, Result, SolveOptions
+from schedgap.solvers.result import Deadline
 
 DISAGREEMENTS = "disagreements"
 
@@ -84,7 +80,7 @@ def bench(
     out : the run's directory; a new one beside it where it holds a run already
     workers : processes, each solve on one thread; one per core where not given
     time_limit : seconds for each solve; the suites' own repeatable limits where not given
-    seed, scale : of the instances, and factor on their number; 0 and 1 where not given
+    seed, scale : seed of the instances, and factor on their number; 0 and 1 where not given
     resume : go on with the run in `out`: what had finished is kept, what had failed is tried again
     certify : certify what exact methods prove, where a small certificate is found
     cluster : address of a Dask scheduler, whose workers are taken instead of processes of this machine
@@ -299,40 +295,3 @@ def _write_instances(folder: Path, items: Iterable[Item]) -> None:
                 write_text(path, item.instance.to_json())
     except OSError as error:
         raise StoreError(f"{folder}: {error.strerror or error}") from error
-
-
-# What a worker process does: one item of a suite, whatever happens to it turned into a record.
-
-
-def execute(item: Item, disagreements: Path) -> Record:
-    """Do one item with one thread; an exception becomes a record with status ERROR.
-
-    Before its clock starts, the process is warm for this work, see :func:`~schedgap.benchmarks.sweep.warm.warm_once`.
-
-    Parameters
-    ----------
-    disagreements : folder for the instance of a disagreement
-    """
-    began = None
-    record = item.record
-    try:
-        warm_once(item.problem, item.method, record.settings, disagreements)
-        began = time.monotonic()
-        result = _solve(item, disagreements)
-        record = replace(record, result=replace(result, solution=plain(result.solution), info=plain(result.info)))
-    except SchedgapError as error:
-        record = failed(record, str(error), isinstance(error, Disagreement))
-    except Exception as error:  # the sweep goes on; the record tells what happened, with its traceback
-        record = failed(record, f"{type(error).__name__}: {error}\n{traceback.format_exc()}")
-    took = None if began is None else time.monotonic() - began
-    return replace(record, seconds=took, worker=os.getpid())
-
-
-def _solve(item: Item, disagreements: Path) -> Result:
-    limits, settings, recorder = item.record.limits, item.record.settings, Recorder(item.problem.sense)
-    deadline, work = Deadline.after(limits["time"]), limits["work"]
-    options = SolveOptions(deadline, seed=item.record.seed, threads=1, work_limit=work, report=recorder)
-    result = run_method(item.problem, item.instance, item.method, options, settings, disagreements=disagreements)
-    result = recorder.kept(item.method, result)
-    certify = limits.get("certify") and item.method.proves
-    return with_certificate(item.problem, item.instance, result) if certify else result

@@ -164,7 +164,7 @@ class ClusterPool(Pool[_T, _R]):
     reported, and its worker is started anew.
     """
 
-    address: str = ""  # of the scheduler
+    address: str = ""  # address of the scheduler
     client: Any = None  # the connection to it
     kept: str = RESUMES  # what is left where it goes away
     # its own, which its workers tell, too: none knows more than how long a message took

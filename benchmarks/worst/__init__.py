@@ -22,8 +22,8 @@ class Worst:
     method: str
     file: str  # its name beside this module
     data: Mapping[str, Any]  # the instance as a JSON object, with its ``reference_hunt``
-    options: Mapping[str, Any]  # of the heuristic, beyond its defaults
-    seed: int  # that the heuristic runs with
+    options: Mapping[str, Any]  # options of the heuristic beyond its defaults
+    seed: int  # seed that the heuristic runs with
     ratio: float  # heuristic to optimum, infinite where only one of them is 0
 
 

@@ -8,16 +8,12 @@ from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
-
-import numpy as np
-from numpy.typing import NDArray
 
 from schedgap.formulations.comm_contention.instance import CommContentionInstance
-from schedgap.formulations.common.instance import Solution
 from schedgap.formulations.common.numbers import exact
 
 # A link with its transfers in whole numbers: what policies, written schedules and figures are replayed on.
+
 
 FINE = 64
 """Completions are given in the instance's own time units divided by 2^64."""
@@ -42,9 +38,9 @@ class LinkState:
 
     Attributes
     ----------
-    bits : as given, else 0
+    bits : binary digits behind the point, else 0
     unit, second : volume units in one unit of the instance and time units in a second, before any division
-    scale : by how much the units have been divided since
+    scale : factor by which the units have been divided since
     clock : time units, now
     done : the tasks that have completed, in order
     ended : their moments, rounded down, in 2^-FINE of a time unit that has no further bits
@@ -180,7 +176,9 @@ def _times(number: Fraction, factor: int) -> int:
 
 
 BITS = 128
-"""Of the first replay, behind the last decimal of the instance."""
+"""Bits of the first replay behind the last decimal of the instance."""
+
+
 PRECISION = 10**13
 """Replays behind and ahead of the exact one may differ by 1e-13 of the sum of flow times."""
 
@@ -239,296 +237,3 @@ def simulate(instance: CommContentionInstance, start: Mapping[str, float | Fract
             }
             return Schedule({task.id: ends[j] for j, task in enumerate(tasks)}, tuple(gaps))
         bits *= 4
-
-
-# Admissions as they are written down: no start before a completion that it follows.
-
-FURTHER = (40, 160, 640)
-"""Decimals behind those of the instance that are tried where floating-point numbers are too coarse."""
-WRITTEN_WITHIN = 10**11
-"""A written schedule is near enough when its flow times differ from the wanted ones by 1e-11 of their sum."""
-
-
-@dataclass(frozen=True)
-class Admission:
-    """One start, relative to what comes before it."""
-
-    task: int  # position in the instance
-    moment: Fraction  # seconds, the start is not before it
-    after: int  # nor is it before any of the first so many completions
-
-
-def starts_of(solution: Solution) -> dict[str, Fraction]:
-    """The admission of each task in seconds: ``exact`` where the solution has it, else ``start``."""
-    finer: Mapping[str, str] = solution.get("exact", {})
-    return {task: Fraction(finer[task]) if task in finer else exact(x) for task, x in solution["start"].items()}
-
-
-def written(
-    instance: CommContentionInstance,
-    admissions: Sequence[Admission],  # of all tasks, in order of time
-    completions: Sequence[int],  # the tasks in the order in which they complete
-    ended: Sequence[int] | None = None,  # their moments in the units of :attr:`LinkState.ended`, where they are known
-    *,
-    overlap: bool = False,  # the first unit follows the completions, and the latency may pass before them
-) -> Solution | None:
-    """The solution in which every start is rounded up, after the completions that it follows.
-
-    A start that is early by one unit in the last place shares volume with the transfer before it, and each later start
-    of this kind multiplies the loss by about 1 + eta / b. So the schedule is replayed as it is written: a start is the
-    first number not before the completion that the written starts before it lead to. Rounding then adds up
-    and is not multiplied. Where starts at given moments multiply it all the same, decimals are added.
-
-    Returns
-    -------
-    ``{"start": {task: seconds}}``, with ``"exact": {task: decimal}`` for the starts that need more digits than a
-    floating-point number has. With `ended`, the sum of flow times differs by less than 1e-11 from the one meant,
-    relative; None where 640 decimals are not enough for that.
-
-    Notes
-    -----
-    O(n log n) operations on integers of 128 bits beyond the instance's decimals, and more where replays behind and
-    ahead of the exact one are not near each other, or with more digits.
-    """
-    for decimals in (None, *FURTHER):
-        bits = BITS if decimals is None else BITS + 4 * decimals
-        while True:
-            state, other = LinkState(instance, bits), LinkState(instance, bits, ahead=True)
-            solution = _replayed(state, instance, admissions, completions, decimals, overlap)
-            finer = starts_of(solution)
-            deque(other.replay([finer[task.id] for task in instance.tasks]), maxlen=0)
-            if near(state, other, 10 * WRITTEN_WITHIN):
-                break
-            bits *= 4
-        if ended is None or _meant(state, completions, ended):
-            return solution
-    return None
-
-
-def _replayed(
-    state: LinkState,
-    instance: CommContentionInstance,
-    admissions: Sequence[Admission],
-    completions: Sequence[int],
-    decimals: int | None,
-    overlap: bool,
-) -> Solution:
-    """The starts with so many further decimals; what they lead to is left in `state`."""
-    digits = None if decimals is None else decimals + len(str(state.second >> state.bits))
-    tasks = instance.tasks
-    start: dict[str, float] = {}
-    finer: dict[str, str] = {}
-    end: dict[int, int] = {}
-    ahead = state.latency if overlap else 0
-    over, latest = 0, 0
-    for admission in admissions:
-        while over < admission.after:
-            if completions[over] in end:
-                latest = max(latest, end[completions[over]])
-                over += 1
-            else:
-                known = len(state.done)
-                state.step()
-                end.update(dict.fromkeys(state.done[known:], state.clock))
-        moment = max(admission.moment, Fraction(latest - ahead, state.second))
-        value = not_before(moment)
-        begun, text = exact(value), None
-        if digits is not None and begun != moment:
-            text = _decimal(-(-moment.numerator * 10**digits // moment.denominator), digits)
-            begun, value = Fraction(text), float(text)
-        name = tasks[admission.task].id
-        start[name] = value
-        if text is not None:
-            finer[name] = text
-        state.admit(admission.task, math.ceil(begun * state.second))
-    while len(state):
-        state.step()
-    solution: dict[str, Any] = {"start": {task.id: start[task.id] for task in tasks}}
-    if finer:
-        solution["exact"] = finer
-    return solution
-
-
-def _meant(state: LinkState, completions: Sequence[int], ended: Sequence[int]) -> bool:
-    """Whether the replay ends its tasks when they should."""
-    wanted = dict(zip(completions, ended, strict=True))
-    off = sum(abs(moment - wanted[task]) for task, moment in zip(state.done, state.ended, strict=True))
-    return WRITTEN_WITHIN * off <= sum(ended) - (sum(state.release) << FINE >> state.bits)
-
-
-def not_before(moment: Fraction) -> float:
-    """The first floating-point number whose decimal form is not less."""
-    value = float(moment)
-    while exact(value) < moment:
-        value = math.nextafter(value, math.inf)
-    return value
-
-
-def _decimal(number: int, digits: int) -> str:
-    """number / 10^digits as text."""
-    text = str(number).rjust(digits + 1, "0")
-    return f"{text[:-digits]}.{text[-digits:]}"
-
-
-# The best schedule with a given order of events: a small linear program.
-
-Floats = NDArray[np.float64]
-Event = tuple[int, bool]
-"""Task position, and whether it is the start (else the completion)."""
-_NEAR = 1e-10
-"""Of the span of the starts: a start that is this near its release is at its release."""
-_TWINS = 1e-5
-"""Of their size: tasks that differ by less, in size or in what passes between their releases, are twins."""
-_FINEST = 1e-12
-"""Of the span of the releases: the shortest unit of time."""
-
-
-def best_among_twins(instance: CommContentionInstance, order: Sequence[Event]) -> Solution | None:
-    """The best schedule with this order of events, or with twins exchanged in it, whatever an engine took them for.
-
-    Tasks are twins where sizes and releases differ by less than an engine's tolerances tell apart: to an engine, the
-    orders that differ in twins alone have the same value, so it may return any of them. Exchanges are made while one
-    gains, by values that are right to 1e-13. Returns the solution, or None where no schedule has this order.
-
-    Parameters
-    ----------
-    order : all 2 n events, each start before its completion
-
-    Notes
-    -----
-    One linear program for the order, and one for each exchange that is tried.
-    """
-    best = best_of_order(instance, order)
-    pairs = [(i, j) for j in range(len(instance.tasks)) for i in range(j) if _twins(instance, i, j)]
-    if best is None or not pairs:
-        return best
-    value, gained = _flow(instance, best), True
-    while gained:
-        gained = False
-        for i, j in pairs:
-            other = {i: j, j: i}
-            changed = [(other.get(k, k), starts) for k, starts in order]
-            found = best_of_order(instance, changed)
-            if found is not None and (flow := _flow(instance, found)) < value:
-                best, value, order, gained = found, flow, changed, True
-    return best
-
-
-def _twins(instance: CommContentionInstance, i: int, j: int) -> bool:
-    one, other = instance.tasks[i], instance.tasks[j]
-    apart = max(abs(one.release - other.release) / instance.link.seconds_per_unit, abs(one.size - other.size))
-    return apart <= _TWINS * max(one.size, other.size)
-
-
-def _flow(instance: CommContentionInstance, solution: Solution) -> float:
-    return math.fsum(simulate(instance, starts_of(solution)).completion.values())
-
-
-def best_of_order(instance: CommContentionInstance, order: Sequence[Event]) -> Solution | None:
-    """The schedule of least mean flow time whose starts and completions come in this order.
-
-    One variable per event, the length of the gap before it: seconds while the link is idle, otherwise the volume
-    that each active task moves. Latency shifts releases.
-
-    Parameters
-    ----------
-    order : all 2 n events, each start before its completion
-
-    Returns
-    -------
-    The solution, or None where no schedule has this order. Its starts follow the completions before them in the
-    order, in exact arithmetic; where rounding may change the order of two completions, the value may be better.
-
-    Notes
-    -----
-    A linear program with 2 n variables (scipy's HiGHS, dual simplex).
-    """
-    from scipy.optimize import linprog  # slow to load, and only this function needs it
-
-    link, tasks = instance.link, instance.tasks
-    n = len(tasks)
-    # Volumes are shares of the largest, time is in what that takes alone: the program's tolerances are absolute.
-    first, last = (pick(task.release for task in tasks) for pick in (min, max))
-    largest = max(task.size for task in tasks)
-    second = max(largest * link.seconds_per_unit, _FINEST * (last - first))
-    pace = np.ones(2 * n)
-    volume = np.zeros((n, 2 * n))
-    active: list[int] = []
-    done = 0
-    cost = np.zeros(2 * n)
-    begun = np.zeros(n, dtype=np.int64)
-    for position, (j, starts) in enumerate(order):
-        if active:
-            pace[position] = link.seconds_per_unit_among(len(active)) * largest / second
-            volume[active, position] = 1.0
-        cost[position] = pace[position] * (n - done)
-        if starts:
-            active.append(j)
-            begun[j] = position
-        else:
-            active.remove(j)
-            done += 1
-    until = np.array([[pace[p] if p <= begun[j] else 0.0 for p in range(2 * n)] for j in range(n)])
-    release = np.array([(task.release - first) / second for task in tasks])
-    found = linprog(
-        cost,
-        A_ub=-until,
-        b_ub=-release,
-        A_eq=volume,
-        b_eq=np.array([task.size / largest for task in tasks]),
-        method="highs-ds",
-        options={"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10},
-    )
-    if found.status != 0 or found.x is None:
-        return None
-    admissions = _admissions(instance, order, found.x, (until @ found.x) * second + first)
-    return written(instance, admissions, [j for j, starts in order if not starts], overlap=True)
-
-
-def _admissions(
-    instance: CommContentionInstance, order: Sequence[Event], gaps: Floats, moments: Floats
-) -> list[Admission]:
-    """The starts of an order: with the event before it, at its release, or at the moment of the linear program."""
-    near = _NEAR * (float(max(moments)) - min(task.release for task in instance.tasks))
-    result: list[Admission] = []
-    done, latest = 0, Fraction(0)
-    for position, (j, starts) in enumerate(order):
-        if not starts:
-            done += 1
-            continue
-        release, moment = instance.tasks[j].release, float(moments[j])
-        latest = max(latest, exact(release))
-        if gaps[position] > 0 and moment > release + near:
-            latest = max(latest, exact(moment))
-        result.append(Admission(j, latest, done))
-    return result
-
-
-# A quick schedule without contention, for where nothing better is known.
-
-
-def one_at_a_time(instance: CommContentionInstance) -> Solution:
-    """Whenever the link is free, the smallest task that is there starts; always feasible.
-
-    Starts are rounded up, in exact arithmetic, so that no transfer meets the one before it.
-
-    Notes
-    -----
-    O(n log n).
-    """
-    tasks = instance.tasks
-    latency, alone, _ = instance.link.exact_parameters()
-    arriving = sorted(range(len(tasks)), key=lambda j: (tasks[j].release, j), reverse=True)
-    waiting: list[tuple[float, int]] = []
-    start: dict[str, float] = {}
-    clock = Fraction(0)
-    while arriving or waiting:
-        if not waiting:
-            clock = max(clock, exact(tasks[arriving[-1]].release))
-        while arriving and exact(tasks[arriving[-1]].release) <= clock:
-            j = arriving.pop()
-            heapq.heappush(waiting, (tasks[j].size, j))
-        size, j = heapq.heappop(waiting)
-        start[tasks[j].id] = not_before(clock)
-        clock = exact(start[tasks[j].id]) + latency + alone * exact(size)
-    return {"start": start}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from fractions import Fraction
 from functools import cached_property
 from typing import Annotated, ClassVar, Literal, Self
 
@@ -16,12 +15,9 @@ from schedgap.formulations.common.instance import (
     Moment,
     Part,
     Positive,
-    Seconds,
-    TypedSolution,
     unique_ids,
 )
 from schedgap.formulations.common.link import Link
-from schedgap.formulations.common.numbers import exact
 
 
 class Task(Part):
@@ -73,38 +69,3 @@ class CommContentionInstance(Instance):
     def task_index(self) -> dict[str, int]:
         """Position of each task by its id."""
         return {task.id: position for position, task in enumerate(self.tasks)}
-
-
-# The solution of comm-contention: when each transfer is admitted.
-
-LONGEST = 1000
-"""Characters of a start that is written as text."""
-Decimal = Annotated[str, Field(pattern=r"^-?[0-9]+(\.[0-9]+)?$", max_length=LONGEST)]
-"""A number as text, such as "0.25"."""
-
-
-class CommContentionSolution(TypedSolution):
-    """Admissions.
-
-    Attributes
-    ----------
-    start : seconds, by task
-    exact : starts with more digits than a floating-point number has; each rounds to its start and is used instead
-    """
-
-    start: dict[str, Seconds]
-    exact: dict[str, Decimal] = Field(default_factory=dict)
-
-    @model_validator(mode="after")
-    def _exact_rounds_to_start(self) -> Self:
-        for task, text in self.exact.items():
-            if task not in self.start:
-                raise ValueError(f"exact.{task}: has no start")
-            if float(Fraction(text)) != self.start[task]:
-                value = self.start[task]
-                raise ValueError(f"exact.{task}: does not round to the start, {value!r}, got {float(Fraction(text))!r}")
-        return self
-
-    def moment(self, task: str) -> Fraction:
-        """The admission of a task, in seconds."""
-        return Fraction(self.exact[task]) if task in self.exact else exact(self.start[task])

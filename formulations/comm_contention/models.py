@@ -7,8 +7,10 @@ from collections.abc import Callable, Mapping
 import pulp
 
 from schedgap.formulations.comm_contention.bounds import lower_bound
-from schedgap.formulations.comm_contention.dynamics import best_among_twins, one_at_a_time, simulate
+from schedgap.formulations.comm_contention.dynamics import simulate
 from schedgap.formulations.comm_contention.instance import CommContentionInstance
+from schedgap.formulations.comm_contention.one_at_a_time import one_at_a_time
+from schedgap.formulations.comm_contention.order_program import best_among_twins
 from schedgap.formulations.common.declarative import DeclarativeModel
 from schedgap.formulations.common.instance import Solution
 from schedgap.formulations.common.layout import Layout, RowFamily, Term, VariableFamily
@@ -40,7 +42,7 @@ ROWS = {
 }
 
 CONTINUOUS = 1e-7
-"""Of the horizon: what starts that an engine took from floats may be off by, untightened."""
+"""Share of the horizon by which starts that an engine took from floats may be off, untightened."""
 FEASIBILITY = 1e-6
 """Absolute, by what engines let rows and whole numbers be off."""
 WIDEST = 1e4

@@ -16,7 +16,7 @@ class Violation:
     ----------
     constraint : its short name, such as "capacity" or "horizon"
     message : one line with the numbers, such as ``server s0, slot 3: 5 GPUs used, 4 there``
-    amount : by how much it is broken, where that is a number
+    amount : size of the violation, where that is a number
     """
 
     constraint: str

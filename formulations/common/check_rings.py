@@ -15,14 +15,15 @@ from fractions import Fraction
 from typing import Any
 
 from schedgap.formulations.common.check import CheckReport, Violation
-from schedgap.formulations.common.instance import Json, known_only
+from schedgap.formulations.common.instance import Json
 from schedgap.formulations.common.numbers import CHECK_TOLERANCE, exact
+from schedgap.formulations.common.solution import known_only
 from schedgap.formulations.common.substrate import Ring, RingJob, SubstrateInstance
 
 CAPACITIES = ("server capacity", "link capacity")
 
 Loads = dict[tuple[str, str], Fraction]
-"""By (server, resource), or by the two ends of a link."""
+"""Loads per (server, resource), or per link as its two ends."""
 
 
 def _loads(jobs: Sequence[RingJob], rings: Mapping[str, Ring]) -> tuple[Loads, Loads]:
@@ -49,7 +50,7 @@ def check_rings(
     ----------
     instance : the network
     jobs : the jobs whose rings these are
-    rings : by job
+    rings : rings of each job
     place : put before every message, such as ``"slot 3, "``
     """
     violations: list[Violation] = []
@@ -165,8 +166,8 @@ def overloads(
     Parameters
     ----------
     instance : the network
-    jobs : those that may be in `rings`
-    rings : of one time slot, by job
+    jobs : jobs that may be in `rings`
+    rings : rings of each job in one time slot
     place : put before every place, such as ``"slot 3, "``
 
     Notes

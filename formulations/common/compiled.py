@@ -53,7 +53,7 @@ _places: list[str | None] = [""]
 
 
 _files_called: dict[str, set[str]] = {}
-"""By file with compiled functions: itself, and the files whose compiled functions its own call."""
+"""Files whose compiled functions each file with compiled functions calls, itself included."""
 
 
 def _called_files(function: Callable[..., Any]) -> set[str]:

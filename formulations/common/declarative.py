@@ -35,7 +35,7 @@ class DeclarativeModel:
     repair : mends a solution that is off by an engine's feasibility tolerance, or returns None
     start : a feasible solution that the builder knows; it is re-scored like any other
     bound : a certified bound on the optimum that the builder knows (of an infeasible model it says nothing)
-    resolution : by how much the model's objective may be better than the problem's own, where numbers were rounded
+    resolution : largest amount by which rounding makes the model's objective better than the problem's
     rounded : rows of integer variables that had to be rounded, so that they admit what they should not: by name, the
         exact coefficients of a sum that is at most 0; a point that breaks one is cut off
     restriction : the model has only some of the problem's solutions: an engine's bound, or its proof that there is

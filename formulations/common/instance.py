@@ -11,7 +11,7 @@ import json
 import math
 import re
 import unicodedata
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache, cached_property, wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Self, TypeAlias, TypeVar, cast
@@ -19,30 +19,41 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Self, TypeAlias, Typ
 from pydantic import (
     AfterValidator,
     BaseModel,
-    BeforeValidator,
     ConfigDict,
     Field,
-    Strict,
     ValidationError,
     model_validator,
 )
-from pydantic_core import PydanticCustomError
 
-from schedgap.formulations.common.check import CheckReport
 from schedgap.formulations.common.errors import InputError
 from schedgap.formulations.common.files import decoded, read_bytes
 
 Json: TypeAlias = Any
 """Decoded JSON (null, truth value, number, text, list or object), which the type checker follows no further."""
+
+
 Solution = dict[str, Json]
 """A bare solution object, as in a solution file."""
 
+
 LARGEST = 1e15
+
+
 SMALLEST = 1e-15
+
+
 LARGEST_MOMENT = 1e12
+
+
 LARGEST_COUNT = 10**9
+
+
 MOST_JOBS = 100_000
+
+
 MOST_SERVERS = 100_000
+
+
 MOST_GPUS = 1_000_000
 """What an instance may have, all servers together; 100,000 jobs of the presets make files of 14 to 35 MB."""
 
@@ -67,13 +78,23 @@ def _not_tiny(value: float) -> float:
 
 Line = Annotated[str, AfterValidator(_readable)]
 """Text without control characters, which may be empty."""
+
+
 Identifier = Annotated[Line, Field(min_length=1, max_length=200), AfterValidator(_not_blank)]
 """A name of 1 to 200 characters, not blank, without control characters."""
+
+
 Count = Annotated[int, Field(ge=1, le=LARGEST_COUNT)]
 """A whole number from 1 to 10^9: GPUs, iterations, slots."""
+
+
 NonNegative = Annotated[float, Field(ge=0, le=LARGEST)]
+
+
 Positive = Annotated[float, Field(gt=0, le=LARGEST), AfterValidator(_not_tiny)]
 """From 1e-15 to 1e15."""
+
+
 Moment = Annotated[float, Field(ge=0, le=LARGEST_MOMENT)]
 """Seconds from 0 to 1e12: sums of them with durations are still numbers that a solution may have."""
 
@@ -100,7 +121,11 @@ class FrozenDict(dict[Any, Any]):
 
 
 _K = TypeVar("_K")
+
+
 _V = TypeVar("_V")
+
+
 Frozen = Annotated[dict[_K, _V], AfterValidator(FrozenDict)]
 """A mapping field of an instance: ``Frozen[str, int]``."""
 
@@ -210,7 +235,7 @@ def count_gpus(sizes: Iterable[tuple[str, int]]) -> None:
 
     Parameters
     ----------
-    sizes : of each server (or part of one), with its place in the file
+    sizes : GPUs of each server (or part of one), with its place in the file
     """
     counted = 0
     for place, gpus in sizes:
@@ -311,6 +336,8 @@ def read_json(path: str | Path, text: str | None = None) -> Json:
 
 _TOKENS = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"|[{}]|[-+.\w]+', re.DOTALL)
 """Strings, braces, numbers and words of a JSON text."""
+
+
 _COLON = re.compile(r"[ \t\r\n]*:")
 
 
@@ -427,6 +454,8 @@ def _first_error(errors: Sequence[Any]) -> str:
 
 
 InstanceT = TypeVar("InstanceT", bound=Instance)
+
+
 Value = TypeVar("Value")
 
 
@@ -443,71 +472,3 @@ def once_per_instance(function: Callable[[InstanceT], Value]) -> Callable[[Insta
         return cast(Value, found)
 
     return kept
-
-
-# Solutions: validated as a whole, like instances; checkers judge them and do not parse.
-
-
-def listed(value: object) -> Json:
-    """The validator of list fields: a list or a tuple, nothing else that can be looped over."""
-    if not isinstance(value, list | tuple):
-        raise PydanticCustomError("list_type", "input should be a list")
-    return value
-
-
-_T = TypeVar("_T")
-Listed = Annotated[tuple[_T, ...], Strict(False), BeforeValidator(listed)]
-"""A list field of a solution, kept as a tuple: ``Listed[int]``."""
-Seconds = Annotated[float, Field(ge=-LARGEST, le=LARGEST)]
-"""A moment; one before 0 is for the checker to judge."""
-Slot = Annotated[int, Field(ge=-LARGEST_COUNT, le=LARGEST_COUNT)]
-"""A time slot; one before 1 is for the checker to judge."""
-
-
-class TypedSolution(Part):
-    """A solution of a problem; a subclass per problem adds the fields of its JSON object.
-
-    What it names (jobs, servers) is compared with an instance by the checker.
-    """
-
-    @classmethod
-    def parse(cls, data: object, source: str = "solution") -> Self:
-        """Validate `data`, a bare solution object, as a whole.
-
-        Raises InputError: one line: the source, the path in it, what is wrong and the value.
-        """
-        return validated(cls, data, source)
-
-
-def one_for_each(part: Mapping[str, object], ids: Collection[str], where: str, what: str = "job") -> None:
-    """Refuse a part of a solution that does not have exactly one entry for each of `ids`.
-
-    Raises InputError: an id is unknown, or missing.
-    """
-    known_only(part, ids, where, what)
-    if len(part) < len(ids):
-        missing = next(name for name in ids if name not in part)
-        raise InputError(f'solution: {where}: {what} "{missing}" is missing')
-
-
-def known_only(names: Collection[str], ids: Collection[str], where: str, what: str = "job") -> None:
-    """Refuse a name that the instance does not have; `ids` is a set or a mapping.
-
-    Raises InputError: it names the first such.
-    """
-    for name in names:
-        if name not in ids:
-            raise InputError(f'solution: {where}: the instance has no {what} "{name}"')
-
-
-_I = TypeVar("_I")
-_S = TypeVar("_S", bound=TypedSolution)
-
-
-def parsed(check: Callable[[_I, _S], CheckReport], form: type[_S]) -> Callable[[_I, Mapping[str, Json]], CheckReport]:
-    """`check` for bare solution objects: each is parsed as a `form` first."""
-
-    def read_and_check(instance: _I, solution: Mapping[str, Any]) -> CheckReport:
-        return check(instance, form.parse(solution))
-
-    return read_and_check

@@ -141,7 +141,7 @@ class Multisets:
         Parameters
         ----------
         limits : (how many numbers there may be, the limit of their sum >= 0)
-        weights : of the numbers, >= 0
+        weights : weight of each number, >= 0
         """
         import numpy as np
 

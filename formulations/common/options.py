@@ -32,7 +32,7 @@ _F = TypeVar("_F", bound=Callable[..., object])
 class Option:
     """One option of a method, a preset or an importer, as in ``--set kappa=4``."""
 
-    name: str  # as users write it
+    name: str  # name in the users' spelling
     annotation: object  # its type with its range, ``Annotated[int, Field(ge=1, description="...")]``
     default: Any  # the value where it is not given
     help: str  # one line

@@ -23,13 +23,12 @@ from schedgap.formulations.common.instance import (
     Identifier,
     JobsInstance,
     Json,
-    Listed,
     NonNegative,
     Part,
-    TypedSolution,
     unique_ids,
 )
 from schedgap.formulations.common.numbers import CHECK_TOLERANCE, LARGEST_SLACK, exact
+from schedgap.formulations.common.solution import Listed, TypedSolution
 
 if TYPE_CHECKING:
     import networkx
@@ -75,8 +74,8 @@ class RingJob(Part):
 
     Attributes
     ----------
-    demand : of one worker, by resource; at least one is positive
-    bandwidth : of one ring edge, taken once by every use of a link
+    demand : demand of one worker per resource; at least one is positive
+    bandwidth : bandwidth of one ring edge, taken once by every use of a link
     """
 
     id: Identifier

@@ -12,12 +12,14 @@ from fractions import Fraction
 
 from schedgap.formulations.common.check import CheckReport, Violation
 from schedgap.formulations.common.errors import InputError
-from schedgap.formulations.common.instance import known_only, one_for_each
 from schedgap.formulations.common.numbers import exact
+from schedgap.formulations.common.solution import known_only, one_for_each
 from schedgap.formulations.ddl_cluster.audit import AUDITED_TASKS, WHOLE_TASKS, audit
 from schedgap.formulations.ddl_cluster.check_schedule import replay_schedule
-from schedgap.formulations.ddl_cluster.instance import DdlClusterInstance, DdlClusterSolution, Gpu, clock_of
+from schedgap.formulations.ddl_cluster.clock import clock_of
+from schedgap.formulations.ddl_cluster.instance import DdlClusterInstance, Gpu
 from schedgap.formulations.ddl_cluster.simulate_plain import simulate_plain, task_count
+from schedgap.formulations.ddl_cluster.solution import DdlClusterSolution
 
 STATED = 1e-6
 """A stated finish may be rounded by this, relative; the objective is that of the replay."""

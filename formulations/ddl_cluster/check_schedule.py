@@ -11,9 +11,10 @@ from itertools import pairwise
 
 from schedgap.formulations.common.check import Violation, some_of
 from schedgap.formulations.common.errors import InputError
-from schedgap.formulations.common.instance import one_for_each
 from schedgap.formulations.common.numbers import CHECK_TOLERANCE, exact
-from schedgap.formulations.ddl_cluster.instance import DdlClusterInstance, Gpu, TaskTimes
+from schedgap.formulations.common.solution import one_for_each
+from schedgap.formulations.ddl_cluster.instance import DdlClusterInstance, Gpu
+from schedgap.formulations.ddl_cluster.solution import TaskTimes
 
 LARGEST_SCHEDULE = 100_000
 """Start times that a schedule may have at most."""
@@ -42,8 +43,8 @@ def replay_schedule(
 
     Parameters
     ----------
-    placement : by job, its GPUs; the workers of the schedule are in this order
-    schedule : by job; ``allreduce`` is there exactly for a job whose GPUs are on several servers
+    placement : GPUs of each job; the workers of the schedule are in this order
+    schedule : times of each job's tasks; ``allreduce`` is there exactly for a job whose GPUs are on several servers
 
     Returns
     -------

@@ -86,16 +86,18 @@ from schedgap.formulations.ddl_cluster.replay_components import (
     Replay,
     before,
     group,
-    in_order,
-    keep,
     look_at,
-    most_cycles,
     put,
-    recurs,
     regroup,
     set_due,
-    sleep,
     spans,
+)
+from schedgap.formulations.ddl_cluster.replay_cycles import (
+    in_order,
+    keep,
+    most_cycles,
+    recurs,
+    sleep,
     stand_still,
     watch,
 )

@@ -2,7 +2,7 @@
 
 What is written here is the definition that any simulator must reproduce tick by tick; :mod:`.replay` is the checker's,
 and `tests/oracles/ddl_cluster_events.py` the plain form, which goes through every event of every job. Time is
-counted in ticks (see :class:`~schedgap.formulations.ddl_cluster.instance.Clock`), so there are no tolerances.
+counted in ticks (see :class:`~schedgap.formulations.ddl_cluster.clock.Clock`), so there are no tolerances.
 
 A job's life. It enters the queue at its arrival, or later where a schedule holds it back until its release ("arrives"
 below is then the release; its completion time counts from the arrival all the same). It is placed, and then repeats
@@ -64,7 +64,8 @@ from schedgap.formulations.common.instance import Solution
 from schedgap.formulations.common.numbers import exact
 from schedgap.formulations.ddl_cluster import replay as events
 from schedgap.formulations.ddl_cluster import replay_components as tables
-from schedgap.formulations.ddl_cluster.instance import MEMORY_CAPACITY, Clock, DdlClusterInstance, Gpu, clock_of
+from schedgap.formulations.ddl_cluster.clock import MEMORY_CAPACITY, Clock, clock_of
+from schedgap.formulations.ddl_cluster.instance import DdlClusterInstance, Gpu
 
 POLICIES: Mapping[str, tuple[int, bool]] = {
     "srsf-1": (1, False),
@@ -73,7 +74,7 @@ POLICIES: Mapping[str, tuple[int, bool]] = {
     "srsf-4": (4, False),
     "ada-srsf": (2, True),
 }
-"""By name of a policy: how many all-reduces may be active on a server, and whether AdaDUAL decides on the second."""
+"""Policies by name: all-reduces that may be active on a server, and whether AdaDUAL decides on the second."""
 
 INTERPRETED_TASKS = 100_000
 """Up to so many compute tasks are simulated by the interpreter; compiling the same function takes seconds."""
@@ -91,7 +92,7 @@ class Log:
         ``task_base[j] + 2 * (i * gpus_j + w) + kind``; i counts the iterations that were gone through
     admitted, done : all-reduces. That of job j and iteration i is at ``message_base[j] + i``; -1 where the job
         has none
-    placed : by job
+    placed : placement of each job
     jumps : rows (job, tick, period, ticks, iterations), by job and in time. At `tick` a cycle of `period` ticks and so
         many iterations of the job had ended, and it came again and again in the `ticks` that follow; of them, the log
         has what was begun in the last one and went on
@@ -113,12 +114,12 @@ class Run:
 
     Attributes
     ----------
-    finish : by job, seconds
-    finish_ticks, placed_ticks : by job
+    finish : finish of each job, seconds
+    finish_ticks, placed_ticks : ticks of each job's finish and placement
     log : every task's times, where asked for
     skipped : cycles that were passed over
     moments : ticks at which something happened, those passed over left out; both None where nothing was simulated
-    iterations : by job, those that were gone through
+    iterations : iterations gone through, per job
     jumps : how many rows the log's jumps have, or would have
     """
 
@@ -155,7 +156,7 @@ def simulate_plain(
 
     Parameters
     ----------
-    placement : by job, its GPUs as (server position, index); as many as it needs, all different
+    placement : GPUs of each job as (server position, index); as many as it needs, all different
     policy : one of POLICIES
     release : seconds before which a job, by id, is held back from the queue; the others enter it at their arrival
     record : keep the times of every task that is gone through (16 bytes per task)

@@ -7,67 +7,25 @@ from dataclasses import dataclass
 from fractions import Fraction
 from math import ceil, floor
 
-from schedgap.formulations.common.errors import ModelRefused
 from schedgap.formulations.common.instance import Solution
 from schedgap.formulations.common.numbers import exact
 from schedgap.formulations.ddl_cluster.instance import DdlClusterInstance, Gpu
 
-# Which jobs share which GPUs, where every placement is given.
-
-
-def given_placement(instance: DdlClusterInstance, method: str) -> list[tuple[Gpu, ...]]:
-    """By job, its GPUs, where every job's are given.
-
-    Raises ModelRefused: a job's are not; the line names `method`.
-    """
-    placement = []
-    for job, given in zip(instance.jobs, instance.given, strict=True):
-        if given is None:
-            raise ModelRefused(
-                f"{method}: job {job.id} has no placement; this method needs every placement given, "
-                "the method placement and the policies (srsf-1, ada-srsf, ...) choose them"
-            )
-        placement.append(given)
-    return placement
-
-
-@dataclass(frozen=True)
-class Sharing:
-    """GPUs with more than one job, those that hold the same jobs taken as one.
-
-    GPUs with the same jobs can follow the same schedule: copying that of one to another makes no barrier later.
-    """
-
-    jobs: tuple[tuple[int, ...], ...]  # the sets of jobs on GPUs with more than one, each once, in order
-    workers: tuple[dict[tuple[int, ...], tuple[int, ...]], ...]  # by job and set of jobs, its workers on such GPUs
-    alone: tuple[bool, ...]  # by job, whether a worker has its GPU to itself
-
-    @classmethod
-    def of(cls, placement: Sequence[Sequence[Gpu]]) -> Sharing:
-        """How the jobs of a placement share GPUs."""
-        holders: dict[Gpu, list[int]] = {}
-        for j, gpus in enumerate(placement):
-            for gpu in gpus:
-                holders.setdefault(gpu, []).append(j)
-        workers: list[dict[tuple[int, ...], tuple[int, ...]]] = []
-        for gpus in placement:
-            own: dict[tuple[int, ...], tuple[int, ...]] = {}
-            for w, gpu in enumerate(gpus):
-                here = tuple(holders[gpu])
-                if len(here) > 1:
-                    own[here] = (*own.get(here, ()), w)
-            workers.append(own)
-        alone = tuple(any(len(holders[gpu]) == 1 for gpu in gpus) for gpus in placement)
-        return cls(tuple(sorted({tuple(here) for here in holders.values() if len(here) > 1})), tuple(workers), alone)
-
-
 Compute = tuple[int, int, int, int]
 """A compute task: job, iteration, kind (0 forward, 1 backward), worker."""
+
+
 AllReduce = tuple[int, int]
 """An all-reduce: job, iteration."""
+
+
 Ticks = int | Fraction
 """A moment or a duration; a whole number where it is one."""
+
+
 FINEST_DIGITS = 60
+
+
 LARGEST_TICK = 10**15
 """Whole numbers below this, divided by a power of ten, are floating-point numbers with exactly these digits."""
 
@@ -83,7 +41,7 @@ class Plan:
     begin: Mapping[AllReduce, float]
     # by all-reduce, those whose transfer must have ended before its own begins
     after: Mapping[AllReduce, Sequence[AllReduce]]
-    waits: Mapping[int, Sequence[int]]  # by job, those that must have finished before it starts, for their memory
+    waits: Mapping[int, Sequence[int]]  # jobs that must have finished before each job starts, for their memory
 
 
 def timetable(instance: DdlClusterInstance, placement: Sequence[Sequence[Gpu]], plan: Plan) -> Solution:

@@ -6,13 +6,16 @@ from decimal import ROUND_HALF_EVEN, Context, Decimal
 from fractions import Fraction
 
 from schedgap.formulations.common.check import CheckReport, Violation
-from schedgap.formulations.common.check_rings import check_rings, known_rings, loads_measured, overloads
+from schedgap.formulations.common.check_rings import check_rings, known_rings
 from schedgap.formulations.common.errors import InputError
 from schedgap.formulations.common.numbers import CHECK_TOLERANCE, exact
-from schedgap.formulations.ddljs.instance import DdljsInstance, DdljsSolution, Job
+from schedgap.formulations.ddljs.instance import DdljsInstance, Job
+from schedgap.formulations.ddljs.solution import DdljsSolution
 
 DIGITS = 60
 """Decimal digits that roots, logarithms and exponentials are rounded to."""
+
+
 FAR = 300
 """A sigmoid this many units of its exponent away from the middle counts as 0 or 1: less than 1e-130 off."""
 
@@ -120,28 +123,3 @@ def _utility(job: Job, slots: int) -> Fraction:
 
 def _decimal(value: Fraction, context: Context) -> Decimal:
     return context.divide(Decimal(value.numerator), Decimal(value.denominator))
-
-
-# The independent checker of schedules that may overload servers and links: what they ask of them is measured.
-
-
-def check_loads(instance: DdljsInstance, solution: DdljsSolution) -> CheckReport:
-    """Check everything but capacities, which are measured instead: ``gadget-printed``.
-
-    Raises InputError: the instance does not have a job or a server that is named, or there are fewer or more entries
-    than slots.
-
-    Returns
-    -------
-    CheckReport
-        As :func:`~schedgap.formulations.ddljs.check.check`, but without violations of capacities: they stand in
-        ``details["overloaded"]``, a line for each with beta or gamma of the embedded rings, and ``details["beyond"]``
-        counts those above it.
-    """
-    report = check(instance, solution)
-    loads = [
-        load
-        for slot, entry in enumerate(solution.slots, start=1)
-        for load in overloads(instance, instance.jobs, entry.rings, f"slot {slot}, ")
-    ]
-    return loads_measured(report, loads)

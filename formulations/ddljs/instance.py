@@ -12,18 +12,15 @@ from schedgap.formulations.common.instance import (
     Count,
     Frozen,
     Identifier,
-    Listed,
     NonNegative,
     Part,
     Positive,
-    TypedSolution,
     unique_ids,
 )
 from schedgap.formulations.common.substrate import (
     MOST_WORKERS,
     Finite,
     RingJob,
-    RingSolution,
     SubstrateInstance,
     most_multiples,
     worker_cap,
@@ -45,7 +42,7 @@ class Utility(Part):
     least : > 0, only, and always, with ``log``: the work that a job which never ran counts as having, since ln 0 is
         no number
     steepness : >= 0, only, and always, with ``sigmoid``
-    midpoint : of either sign, only, and always, with ``sigmoid``
+    midpoint : midpoint of either sign; given exactly with ``sigmoid``
     """
 
     kind: Literal["linear", "sqrt", "log1p", "log", "energy", "sigmoid"]
@@ -145,17 +142,3 @@ class DdljsInstance(SubstrateInstance):
                 row.append(kinds[key])
             rows.append(tuple(row))
         return tuple(rows)
-
-
-# The solution of ddljs: the rings of every slot.
-
-
-class DdljsSolution(TypedSolution):
-    """A schedule.
-
-    Attributes
-    ----------
-    slots : the rings of slot 1, 2, ... up to the horizon
-    """
-
-    slots: Listed[RingSolution]

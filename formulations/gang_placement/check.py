@@ -8,8 +8,8 @@ from fractions import Fraction
 
 from schedgap.formulations.common.check import CheckReport, Violation
 from schedgap.formulations.common.errors import InputError
-from schedgap.formulations.common.instance import known_only
 from schedgap.formulations.common.numbers import exact
+from schedgap.formulations.common.solution import known_only
 from schedgap.formulations.gang_placement.instance import (
     Gang,
     GangPlacementInstance,

@@ -20,14 +20,13 @@ from schedgap.formulations.common.instance import (
     Identifier,
     Instance,
     Line,
-    Listed,
     Moment,
     NonNegative,
     Part,
     Positive,
-    TypedSolution,
     unique_ids,
 )
+from schedgap.formulations.common.solution import Listed, TypedSolution
 
 WHOLE = 1000
 """Thousandths of one device."""
@@ -37,7 +36,7 @@ MOST_PODS = 1_000_000
 """Waiting pods of one decision, all gangs together."""
 
 MOST_STEPS = 10**15
-"""Of a component of the objective: engines tell their bounds in floats, which have every whole number up to 2^53."""
+"""Largest component of the objective: engines tell bounds in floats, which have every whole number up to 2^53."""
 
 Amount = Annotated[int, Field(ge=0, le=LARGEST_COUNT)]
 """Whole units of a resource."""
@@ -151,7 +150,7 @@ class Queue(Part):
 
     Attributes
     ----------
-    quota : by resource, GPUs as ``gpu`` in thousandths
+    quota : amount per resource; GPUs as ``gpu`` in thousandths
     borrow : in a cohort, what the queue may use beyond its quota; a resource that is not named has no such limit
     cohort : queues that use each other's quota
     flavours : quotas by the node's flavour, in the order in which rules try them; all name the same resources; not in
@@ -301,10 +300,10 @@ class GangPlacementInstance(Instance):
 
     Attributes
     ----------
-    levels : of the topology, widest first; the node itself is the last one and not listed
+    levels : levels of the topology, widest first; the node itself is the last one and not listed
     objectives : lexicographic, in this order
     flat : weights are added over priorities
-    shapes : of the measure of fragmentation; the shares of the waiting and running pods where not given
+    shapes : shapes of the measure of fragmentation; the shares of the waiting and running pods where not given
 
     Raises
     ------

@@ -22,7 +22,7 @@ class Component:
     maximise: bool  # its sense
     step: Fraction  # every value is a whole multiple of it
     most: int  # the largest value, in steps
-    priority: int | None = None  # of weight and pods; None where priorities are added up
+    priority: int | None = None  # priority whose weight and pods are counted; None where priorities are added up
 
     @property
     def name(self) -> str:

@@ -10,7 +10,6 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from decimal import Context, Decimal, localcontext
 from fractions import Fraction
 from functools import cached_property, lru_cache
 
@@ -19,29 +18,7 @@ from numpy.typing import NDArray
 
 from schedgap.formulations.common.numbers import CHECK_TOLERANCE, exact
 from schedgap.formulations.gpu_sharing.instance import GpuSharingInstance, Job
-
-# The one irrational function of gpu-sharing, (c^delta + m^delta)^(1/delta), as a rational from below.
-
-_CONTEXT = Context(prec=80, Emax=999999, Emin=-999999)
-
-
-def power_norm(first: Fraction, second: Fraction, order: Fraction) -> Fraction:
-    """(first^order + second^order)^(1/order) for non-negative numbers and order >= 1.
-
-    Exact where no root is needed (order 1, or a zero); else from below, within 1e-60 relative. A sum that
-    equals the true value is therefore never judged to be short of it.
-    """
-    larger, smaller = max(first, second), min(first, second)
-    if smaller == 0:
-        return larger
-    if order == 1:
-        return larger + smaller
-    with localcontext(_CONTEXT):
-        ratio = Decimal((smaller / larger).numerator) / Decimal((smaller / larger).denominator)
-        power = Decimal(order.numerator) / Decimal(order.denominator)
-        factor = (1 + ratio**power) ** (1 / power)
-    return larger * Fraction(factor) * (1 - Fraction(1, 10**60))
-
+from schedgap.formulations.gpu_sharing.power_norm import power_norm
 
 _CLOSE = 1e-9
 

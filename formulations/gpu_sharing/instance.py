@@ -5,10 +5,9 @@ from __future__ import annotations
 from functools import cached_property
 from typing import Annotated, ClassVar, Literal, Self
 
-from pydantic import BeforeValidator, FailFast, Field, Strict, model_validator
+from pydantic import FailFast, Field, model_validator
 
 from schedgap.formulations.common.instance import (
-    LARGEST_COUNT,
     MOST_JOBS,
     MOST_SERVERS,
     ClusterInstance,
@@ -17,13 +16,9 @@ from schedgap.formulations.common.instance import (
     FrozenDict,
     GpuServer,
     Identifier,
-    Listed,
     NonNegative,
     Part,
     Positive,
-    Slot,
-    TypedSolution,
-    listed,
     unique_ids,
 )
 
@@ -127,42 +122,3 @@ class GpuSharingInstance(ClusterInstance):
     def slowdown(self, job_id: str, other_id: str) -> float:
         """xi: the factor on the iteration time of `job_id` while it shares a GPU with `other_id`."""
         return self.interference.get(job_id, {}).get(other_id, 1.0)
-
-
-# Solutions of gpu-sharing: when each job starts, on which GPUs, in how many accumulation steps.
-
-Steps = Annotated[int, Field(ge=-LARGEST_COUNT, le=LARGEST_COUNT)]
-Gpu = Annotated[tuple[str, int], Strict(False), BeforeValidator(listed)]
-"""[server, index]"""
-Segment = Annotated[tuple[Slot, Slot, Count], Strict(False), BeforeValidator(listed)]
-"""[first slot, last slot, GPUs]"""
-
-
-class GpuSharingSolution(TypedSolution):
-    """A schedule; all by job.
-
-    Attributes
-    ----------
-    start : first slot
-    gpus : its GPUs
-    accumulation : accumulation steps
-    """
-
-    start: dict[str, Slot]
-    gpus: dict[str, Listed[Gpu]]
-    accumulation: dict[str, Steps]
-
-
-class ElasticSolution(TypedSolution):
-    """A preemptive or elastic schedule, outside the model.
-
-    Attributes
-    ----------
-    segments : by job, the runs of slots in which it holds so many GPUs, shared with nobody
-    noise : gradient noise scale that larger batches are discounted with
-    restart : slots lost at the beginning of every segment but the first
-    """
-
-    segments: dict[str, Annotated[Listed[Segment], Field(min_length=1)]]
-    noise: NonNegative
-    restart: Annotated[int, Field(ge=0, le=LARGEST_COUNT)]

@@ -48,10 +48,10 @@ class Cluster:
     Attributes
     ----------
     slot : the present slot
-    holders : by GPU, the jobs on it
-    alone : by job, how many GPUs it holds alone
-    end, pace, remaining, since : by job: last slot, slowdown, work left at the beginning of slot `since`
-    stretches : by job, its run so far cut where its partners changed; empty lists unless ``traced``
+    holders : jobs on each GPU
+    alone : number of GPUs that each job holds alone
+    end, pace, remaining, since : values of each job: last slot, slowdown, work left at the beginning of slot `since`
+    stretches : run of each job so far, cut where its partners changed; empty lists unless ``traced``
     """
 
     def __init__(self, tables: SharingTables, traced: bool = False) -> None:
@@ -306,11 +306,11 @@ def run_policy(
 
     Parameters
     ----------
-    data : of an instance of which every job can run alone
+    data : tables of an instance of which every job can run alone
     decide : starts jobs at an event
     priority : the sort key of a job in the queue; ties by position
     stop : looked at before every event
-    ready : by job the slot, no sooner than its arrival, in which it enters the queue; its arrival where not given
+    ready : slot, no sooner than its arrival, in which each job enters the queue; its arrival where not given
 
     Notes
     -----
@@ -319,7 +319,7 @@ def run_policy(
     cluster = Cluster(data)
     arrival = (data.arrival if ready is None else ready).tolist()
     coming = sorted(range(len(arrival)), key=lambda j: (arrival[j], j), reverse=True)
-    keys: list[tuple[float, int]] = []  # of the jobs that wait, in order
+    keys: list[tuple[float, int]] = []  # keys of the jobs that wait, in order
     queue: list[int] = []
     key_of: dict[int, tuple[float, int]] = {}
     decisions = 0

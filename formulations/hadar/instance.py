@@ -2,29 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from functools import cached_property
-from itertools import pairwise
-from operator import itemgetter
-from typing import Annotated, Any, ClassVar, Literal, Self, TypeVar
+from typing import Annotated, ClassVar, Literal, Self
 
-import numpy as np
-from numpy.typing import NDArray
 from pydantic import (
-    AfterValidator,
-    BeforeValidator,
-    ConfigDict,
-    Discriminator,
     FailFast,
     Field,
-    Strict,
-    Tag,
-    ValidatorFunctionWrapHandler,
-    WrapValidator,
     model_validator,
 )
-from pydantic_core import PydanticCustomError
-from typing_extensions import TypedDict
 
 from schedgap.formulations.common.instance import (
     MOST_JOBS,
@@ -33,14 +18,10 @@ from schedgap.formulations.common.instance import (
     Frozen,
     Identifier,
     JobsInstance,
-    Listed,
     NonNegative,
     Part,
     Positive,
-    Slot,
-    TypedSolution,
     count_gpus,
-    listed,
     unique_ids,
 )
 
@@ -156,130 +137,3 @@ class HadarInstance(JobsInstance):
     def machine_index(self) -> dict[str, int]:
         """Position of each machine by id."""
         return {machine.id: position for position, machine in enumerate(self.machines)}
-
-
-# The solution of hadar: the devices that each job holds, by runs of slots or slot by slot.
-
-
-def _number(name: Any) -> Any:
-    """A slot as a key of a JSON object: text, written the one way."""
-    if isinstance(name, str) and len(name) <= 12 and name.lstrip("-").isdecimal() and name == str(int(name)):
-        return int(name)
-    return name
-
-
-def _none_twice(slots: Any, handler: ValidatorFunctionWrapHandler) -> Any:
-    found = handler(slots)
-    if len(found) < len(slots):  # 1 and "1"
-        raise PydanticCustomError("twice", "a slot is given twice")
-    return found
-
-
-_T = TypeVar("_T")
-BySlot = Annotated[dict[Annotated[Slot, BeforeValidator(_number)], _T], WrapValidator(_none_twice)]
-"""An object whose keys are slots."""
-
-
-class Devices(TypedDict):
-    """Devices of one type on one machine."""
-
-    # a model takes twice as long to make, and a trace has 10^5 of these
-    __pydantic_config__ = ConfigDict(extra="forbid", strict=True)  # type: ignore[misc]
-    machine: str
-    type: str
-    gpus: Count
-
-
-Run = tuple[int, int, Sequence[Devices]]
-"""First slot, last slot, and the devices held in all of them."""
-
-
-def _disjoint(runs: tuple[Run, ...]) -> tuple[Run, ...]:
-    for first, last, _ in runs:
-        if first > last:
-            raise PydanticCustomError("run", f"a run ends before it begins: slots {first} to {last}")
-    for before, after in pairwise(sorted(runs, key=itemgetter(0))):
-        if after[0] <= before[1]:
-            raise PydanticCustomError("run", f"slot {after[0]} is given twice")
-    return runs
-
-
-_Run = Annotated[tuple[Slot, Slot, Listed[Devices]], Strict(False), BeforeValidator(listed)]
-Held = Annotated[
-    # the names of the two forms are no places in the file: error lines leave out what begins with "function-"
-    Annotated[Listed[_Run], AfterValidator(_disjoint), Tag("function-runs")]
-    | Annotated[BySlot[Listed[Devices]], Tag("function-slots")],
-    Discriminator(lambda held: "function-runs" if isinstance(held, list | tuple) else "function-slots"),
-]
-"""What a job holds: a list of runs ``[first, last, devices]`` that share no slot, or an object by slot."""
-
-
-class HadarSolution(TypedSolution):
-    """A schedule.
-
-    Attributes
-    ----------
-    allocation : by job, the runs ``[first, last, devices]`` of slots in which it holds the same devices, or the
-        devices by slot; a job that is not named is rejected
-    """
-
-    allocation: dict[str, Held]
-
-
-def runs_of(held: Mapping[int, Sequence[Devices]] | Sequence[Run]) -> list[Run]:
-    """The runs of what a job holds in a valid solution, in either form, by first slot; by slot each is a run."""
-    if isinstance(held, Mapping):
-        return [(slot, slot, held[key]) for slot, key in sorted((int(key), key) for key in held)]
-    return sorted(((first, last, devices) for first, last, devices in held), key=itemgetter(0))
-
-
-def by_slot(held: Mapping[int, Sequence[Devices]] | Sequence[Run]) -> dict[int, Sequence[Devices]]:
-    """What a job holds in a valid solution, in either form, slot by slot; O(slots)."""
-    return {slot: devices for first, last, devices in runs_of(held) for slot in range(first, last + 1)}
-
-
-class Copy(Part):
-    """What a copy of a job does on one machine in one slot; `steps` are iterations."""
-
-    job: str
-    steps: Annotated[float, Field(gt=0, lt=1e18)]
-
-
-class ForkedSolution(TypedSolution):
-    """A forked schedule of HadarE, outside the model.
-
-    Attributes
-    ----------
-    rounds : by slot and machine, the copy that runs there
-    """
-
-    rounds: BySlot[dict[str, Copy]]
-
-
-# HadarE's forked model: a job's copies run at once, one copy at most on a node, steps split among them.
-#
-# Outside the model of :mod:`schedgap.formulations.hadar.instance`, where a gang is one. A node runs a copy with a gang
-# of W_j of its own devices; how fast that is follows (1a) and (1b) on the node's devices alone.
-
-Floats = NDArray[np.float64]
-
-
-def node_speeds(instance: HadarInstance) -> Floats:
-    """(J, H) iterations per unit of time of a copy of a job on a node; 0 where the node cannot hold its gang.
-
-    The W_j fastest devices of the node: the slowest of them sets the rate. O(J H R log R).
-    """
-    speeds = np.zeros((len(instance.jobs), len(instance.machines)))
-    for j, job in enumerate(instance.jobs):
-        for h, machine in enumerate(instance.machines):
-            need = job.workers
-            for rate, count in sorted(
-                ((job.throughput.get(kind, 0.0), count) for kind, count in machine.gpus.items()), reverse=True
-            ):
-                if rate <= 0:
-                    break
-                need -= count
-                if need <= 0:
-                    speeds[j, h] = job.workers * rate
-                    break
-    return speeds

@@ -6,7 +6,8 @@ import statistics
 
 from schedgap.formulations.common.instance import Json, Solution
 from schedgap.formulations.hadar.check import check
-from schedgap.formulations.hadar.instance import HadarInstance, HadarSolution, runs_of
+from schedgap.formulations.hadar.instance import HadarInstance
+from schedgap.formulations.hadar.solution import HadarSolution, runs_of
 
 
 def metrics(instance: HadarInstance, solution: Solution) -> dict[str, Json]:

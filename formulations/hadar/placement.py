@@ -9,7 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from schedgap.formulations.common.instance import Solution
-from schedgap.formulations.hadar.instance import HadarInstance, by_slot
+from schedgap.formulations.hadar.instance import HadarInstance
+from schedgap.formulations.hadar.solution import by_slot
 from schedgap.formulations.hadar.tables import ProgressTables
 
 Ints = NDArray[np.int64]

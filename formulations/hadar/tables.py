@@ -230,7 +230,7 @@ def progress_units(shares: Sequence[Fraction], slots: int) -> tuple[list[int], i
     Parameters
     ----------
     shares : progress of one slot as a fraction of the work, > 0, the largest first
-    slots : that the job has at most
+    slots : largest number of slots of the job
     """
     if not shares:
         return [], 1
@@ -284,7 +284,7 @@ def small_units(step: Ints, target: int, slots: int, largest: int = 100_000) -> 
 
     Parameters
     ----------
-    step, target : as in :class:`JobTable`
+    step, target : see :class:`JobTable`
     slots : the most slots a schedule can have
     largest : the largest target that counts as small
     """

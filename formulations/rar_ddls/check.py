@@ -11,9 +11,10 @@ from collections.abc import Iterator, Mapping
 from fractions import Fraction
 
 from schedgap.formulations.common.check import CheckReport, Violation
-from schedgap.formulations.common.instance import known_only, one_for_each
 from schedgap.formulations.common.numbers import CHECK_TOLERANCE, exact
-from schedgap.formulations.rar_ddls.instance import Job, RarDdlsInstance, RarDdlsSolution
+from schedgap.formulations.common.solution import known_only, one_for_each
+from schedgap.formulations.rar_ddls.instance import Job, RarDdlsInstance
+from schedgap.formulations.rar_ddls.solution import RarDdlsSolution
 
 MOST_BEYOND = 2_000_000
 """Steps, some seconds, for rings on servers without GPUs for them; then they are followed no further."""
@@ -113,7 +114,7 @@ class _Run:
         begin = defaultdict(list)
         for name, slot in starts.items():
             begin[slot].append(name)
-        finish: defaultdict[int, set[str]] = defaultdict(set)  # by the slot after the last one
+        finish: defaultdict[int, set[str]] = defaultdict(set)  # ids of jobs by the slot after their last one
         on_link: defaultdict[str, dict[str, None]] = defaultdict(dict)
         agenda = sorted(begin)
         heapq.heapify(agenda)

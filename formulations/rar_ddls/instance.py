@@ -17,8 +17,6 @@ from schedgap.formulations.common.instance import (
     NonNegative,
     Part,
     Positive,
-    Slot,
-    TypedSolution,
     unique_ids,
 )
 
@@ -101,19 +99,3 @@ class RarDdlsInstance(ClusterInstance):
     def largest_gang(self) -> int:
         """n_g = max_j G_j."""
         return max(job.gpus for job in self.jobs)
-
-
-# The solution of rar-ddls: when each job starts, and where.
-
-
-class RarDdlsSolution(TypedSolution):
-    """A schedule.
-
-    Attributes
-    ----------
-    start : first slot, by job
-    placement : GPUs by server, by job
-    """
-
-    start: dict[str, Slot]
-    placement: dict[str, Annotated[dict[str, Count], Field(min_length=1)]]

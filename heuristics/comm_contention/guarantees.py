@@ -11,7 +11,8 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
-from schedgap.formulations.comm_contention.dynamics import simulate, starts_of
+from schedgap.formulations.comm_contention.admissions import starts_of
+from schedgap.formulations.comm_contention.dynamics import simulate
 from schedgap.formulations.comm_contention.instance import CommContentionInstance
 from schedgap.formulations.common.numbers import exact
 from schedgap.heuristics.comm_contention.policies import adadual, starts_now
@@ -33,7 +34,7 @@ def total_completion(b: float, eta: float, sizes: list[float], starts: list[floa
     Parameters
     ----------
     b, eta : the link
-    sizes, starts : of the transfers
+    sizes, starts : size and start of each transfer
     """
     remaining = dict(enumerate(sizes))
     active: set[int] = set()

@@ -5,7 +5,8 @@ from __future__ import annotations
 import heapq
 from collections.abc import Callable, Sequence
 
-from schedgap.formulations.comm_contention.dynamics import Admission, LinkState, written
+from schedgap.formulations.comm_contention.admissions import Admission, written
+from schedgap.formulations.comm_contention.dynamics import LinkState
 from schedgap.formulations.comm_contention.instance import CommContentionInstance
 from schedgap.formulations.common.numbers import exact
 from schedgap.heuristics.common.run import HeuristicRun

@@ -37,8 +37,8 @@ from schedgap.heuristics.ddl_cluster.state import (
     State,
     append,
     put,
-    service_now,
 )
+from schedgap.heuristics.ddl_cluster.strides import service_now
 
 FIRST_LIMIT, LAST_LIMIT = 4, 16_384
 """Iterations of a component after which a state that was kept is given up: the first one, and any."""

@@ -14,7 +14,8 @@ from pydantic import Field
 
 from schedgap.formulations.ddl_cluster.instance import DdlClusterInstance, Gpu
 from schedgap.heuristics.common.run import HeuristicRun
-from schedgap.heuristics.ddl_cluster.policies import check_seconds, late
+from schedgap.heuristics.ddl_cluster.policies import late
+from schedgap.heuristics.ddl_cluster.run_times import check_seconds
 from schedgap.solvers.exact.ddl_cluster.free_gpus import FreeGpus
 from schedgap.solvers.exact.ddl_cluster.gangs import Block, Gangs, Laid, Need
 from schedgap.solvers.result import NO_DEADLINE, Deadline

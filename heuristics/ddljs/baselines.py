@@ -15,7 +15,7 @@ from pydantic import Field
 from schedgap.formulations.ddljs.instance import DdljsInstance
 from schedgap.formulations.g_vne.ring_network import Ring
 from schedgap.heuristics.common.run import HeuristicRun
-from schedgap.heuristics.ddljs.inner import GreedyState
+from schedgap.heuristics.ddljs.greedy_state import GreedyState
 
 Workers: TypeAlias = Annotated[
     int | None,
@@ -38,8 +38,8 @@ def _fixed(progress: GreedyState, workers: int | None, seed: int) -> list[int]:
 def fifo(
     instance: DdljsInstance,
     *,
-    seed: int = 0,  # of the numbers of workers, where they are drawn
-    workers: Workers = None,  # of every ring
+    seed: int = 0,  # seed of the numbers of workers, where they are drawn
+    workers: Workers = None,  # number of workers of every ring
     backfill: Annotated[bool, Field(description="jobs behind one that does not fit may start")] = False,
 ) -> HeuristicRun:
     """First in, first out, never preempted: a job keeps its ring until its budget is used up.
@@ -80,8 +80,8 @@ def las(instance: DdljsInstance, *, seed: int = 0, workers: Workers = None) -> H
 
     Parameters
     ----------
-    seed : of the numbers of workers, where they are drawn
-    workers : of every ring
+    seed : seed of the numbers of workers, where they are drawn
+    workers : number of workers of every ring
 
     Notes
     -----

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from itertools import combinations, islice
 from typing import cast
 
-import networkx as nx
 import numpy as np
 
-from schedgap.formulations.ddljs.instance import DdljsInstance
-from schedgap.formulations.ddljs.utility import gain, reaches, utility
+from schedgap.formulations.ddljs.reach import reaches
+from schedgap.formulations.ddljs.utility import gain, utility
 from schedgap.heuristics.common.guarantee import (
     READING,
     Assumption,
@@ -22,147 +20,33 @@ from schedgap.heuristics.common.guarantee import (
     claims,
     not_applicable,
 )
-from schedgap.solvers.result import SolveOptions, Status
-
-# Constraint (9) of paper 004: what it says of the rings of a job, and what it forbids.
-
-WORK = 20.0
-"""Repeatable limit of the second solve."""
-PAIRS = 4
-"""Servers of two rings of two."""
-
-
-def _of(case: Case) -> DdljsInstance:
-    return cast(DdljsInstance, case.instance)
-
-
-def _servers(instance: DdljsInstance) -> list[str]:
-    """S: servers that have resources; switches only route."""
-    return [server.id for server in instance.servers if server.resources]
-
-
-def _hosts(case: Case) -> list[str]:
-    """Servers that can host a worker of the first job, where it may have so many."""
-    instance = _of(case)
-    job, caps = instance.jobs[0], instance.caps[0]
-    known = _servers(instance)
-    able = [server.id for server, cap in zip(instance.servers, caps, strict=True) if cap > 0 and server.id in known]
-    return able if job.max_workers >= PAIRS else []
-
-
-def few_hosts(case: Case) -> str | None:
-    """Why the first job cannot have two rings of two servers: it needs four, and that is all there are."""
-    return (
-        None if len(_hosts(case)) == len(_servers(_of(case))) == PAIRS else "not four servers that host a job of four"
-    )
-
-
-def one_cycle(case: Case) -> Evaluation:
-    """Two pairs of servers, each joined by two different paths: (7) and (9) hold, and there are two rings."""
-    instance = _of(case)
-    job, hosts = instance.jobs[0], _hosts(case)
-    network = nx.Graph()
-    wide = {(link.source, link.target) for link in instance.links if link.bandwidth >= job.bandwidth}
-    network.add_edges_from((a, b) for a, b in wide if (b, a) in wide)
-    pairs = next(
-        (
-            (one, other)
-            for one in combinations(hosts, 2)
-            for other in [tuple(host for host in hosts if host not in one)]
-            if all(_two_paths(network, *pair) for pair in (one, other))
-        ),
-        None,
-    )
-    if pairs is None:
-        return not_applicable("no two pairs of servers with two paths each")
-    chosen = [path for pair in pairs for path in _two_paths(network, *pair)]
-    degree = {host: sum(host in (path[0], path[-1]) for path in chosen) for host in hosts}
-    if set(degree.values()) != {2}:
-        raise AssertionError("(9) does not hold")
-    rings = nx.Graph((path[0], path[-1]) for path in chosen)
-    return at_most(float(nx.number_connected_components(rings)), 1.0, f"rings {pairs}; every server has degree two")
-
-
-def _two_paths(network: nx.Graph[str], one: str, other: str) -> list[list[str]]:
-    """Two different simple paths between two servers, or none."""
-    if one not in network or other not in network:
-        return []
-    found = list(islice(nx.all_simple_paths(network, one, other), 2))
-    return found if len(found) == 2 else []
-
-
-def enough_workers(case: Case) -> str | None:
-    """Why a job could be on every server at once."""
-    instance = _of(case)
-    most = max(job.max_workers for job in instance.jobs)
-    return None if most < len(_servers(instance)) else "a job may be on every server"
-
-
-def idle_servers(case: Case) -> Evaluation:
-    """``OPT <= OPT with (9)``: it asks degree two of servers without workers too, where (7) leaves no path.
-
-    So a job on several servers has to be on all of them; where that takes more workers than it may have, rings stay
-    on one server each, as on a network without links.
-    """
-    from schedgap.formulations.common.instance import parsed
-    from schedgap.formulations.ddljs.check import check
-    from schedgap.formulations.ddljs.instance import DdljsSolution
-    from schedgap.formulations.ddljs.models import build_ilp
-    from schedgap.solvers.engines.declarative import solve_declarative
-
-    if case.optimum is None:
-        return not_applicable("the optimum is not proven")
-    apart = DdljsInstance.parse({**_of(case).to_dict(), "links": []})
-    options = SolveOptions(threads=1, work_limit=WORK)
-    checker = parsed(check, DdljsSolution)
-    found = solve_declarative(lambda: build_ilp(apart), "cpsat", options, lambda solution: checker(apart, solution))
-    if found.status is not Status.OPTIMAL or found.objective is None:
-        return not_applicable("the optimum with (9) is not proven")
-    return at_most(case.optimum, found.objective, "the optimum, and the optimum with (9) for all servers")
-
-
-_of_rings = claims("004", "ddljs")
-
-CONSTRAINT_9 = (
-    _of_rings(
-        "one-cycle",
-        "paper 004, after eq. (9)",
-        "paths that satisfy (7) and (9) join all servers of a job: rings <= 1",
-        (Assumption("(8) holds; four servers that host the job, as in Figure 2", few_hosts),),
-        one_cycle,
-        families=("square",),
-    ),
-    _of_rings(
-        "idle-servers",
-        "paper 004, eq. (9) for all s",
-        "OPT <= OPT with (9): rings over several servers are feasible where other servers host none of them",
-        (Assumption("no job has as many workers as there are servers", enough_workers),),
-        idle_servers,
-        families=("square", "triangle"),
-    ),
-)
-"""What the paper says of (9), and what (9) says."""
-
+from schedgap.heuristics.ddljs.constraint_9 import CONSTRAINT_9, ddljs_instance
 
 UNKNOWN = "neither the optimum nor a bound that decides is known"
+
+
 NOT_CONCAVE = "a utility is not concave, or is negative or falls"
+
+
 ALL_CONCAVE = "every utility is concave"
+
+
 NOTHING = "no schedule was returned"
 
 
 def _concave(case: Case) -> bool:
     """Whether utilities are as section IV-3 has them: concave, and neither negative nor falling."""
-    return all(job.concave and job.rising for job in _of(case).jobs)
+    return all(job.concave and job.rising for job in ddljs_instance(case).jobs)
 
 
 def _base(case: Case) -> float:
     """f(0): what all jobs are worth before anything runs."""
-    return float(sum(utility(job, 0) for job in _of(case).jobs))
+    return float(sum(utility(job, 0) for job in ddljs_instance(case).jobs))
 
 
 def _slots(case: Case) -> int:
     """T: slots from the first arrival on."""
-    instance = _of(case)
+    instance = ddljs_instance(case)
     return instance.horizon - min(job.arrival for job in instance.jobs) + 1
 
 
@@ -188,13 +72,13 @@ def _not_concave(case: Case) -> str | None:
 
 
 def _all_concave(case: Case) -> str | None:
-    if all(job.concave for job in _of(case).jobs):
+    if all(job.concave for job in ddljs_instance(case).jobs):
         return ALL_CONCAVE
-    return None if all(job.rising for job in _of(case).jobs) else "a utility is negative or falls"
+    return None if all(job.rising for job in ddljs_instance(case).jobs) else "a utility is negative or falls"
 
 
 def _other_ranges(case: Case) -> str | None:
-    for job in _of(case).jobs:
+    for job in ddljs_instance(case).jobs:
         shape = job.utility
         if shape.kind != "sigmoid" or shape.steepness is None or shape.midpoint is None:
             return "a utility that is no sigmoid"
@@ -213,11 +97,11 @@ def _no_alpha(case: Case) -> str | None:
 
 
 def _arrivals(case: Case) -> str | None:
-    return "jobs arrive over time" if len({job.arrival for job in _of(case).jobs}) > 1 else None
+    return "jobs arrive over time" if len({job.arrival for job in ddljs_instance(case).jobs}) > 1 else None
 
 
 def _few_servers(case: Case) -> str | None:
-    hosts = sum(1 for server in _of(case).servers if any(amount > 0 for amount in server.resources.values()))
+    hosts = sum(1 for server in ddljs_instance(case).servers if any(amount > 0 for amount in server.resources.values()))
     return None if hosts >= SERVERS else "fewer than three servers"
 
 
@@ -239,23 +123,45 @@ def _rounded(single: bool) -> Callable[[Case], str | None]:
 
 SERVERS = 3
 """Servers that Theorem 8 assumes."""
+
+
 CONCAVE = Assumption("every mu_i is concave, non-decreasing, mu_i(0) >= 0", _not_concave, shown=True)
+
+
 SIGMOID = Assumption("sigmoid utilities, as in the paper's experiments", _all_concave)
+
+
 PRINTED_RANGES = Assumption(
     "zeta in [50, 500], lambda_1 in [1, 100], lambda_2 in (0, 1), lambda_3 in [300, 3000], every utility a sigmoid",
     _other_ranges,
 )
+
+
 STATIC = Assumption("the network does not change")
+
+
 EXACT = Assumption("slots are solved exactly", _inexact)
+
+
 ALPHA = Assumption("every slot within alpha of its best; alpha is what the run proves", _no_alpha)
+
+
 TOGETHER = Assumption("all jobs arrive together", _arrivals)
+
+
 THREE = Assumption("at least three servers", _few_servers, shown=True)
+
+
 AS_PUBLISHED = Assumption(
     "Algorithm 2 in every slot, loads may exceed capacities, u_b = 100; Gamma = max ceil(q_i)", _rounded(single=False)
 )
+
+
 ONE_ROUNDING = Assumption(
     "Algorithm 2 in every slot, loads may exceed capacities, u_b = 1; Gamma = max ceil(q_i)", _rounded(single=True)
 )
+
+
 ALGORITHM_2 = Assumption("Algorithm 2 in every slot, with capacities kept; Gamma = max ceil(q_i)", _other_inner)
 
 
@@ -333,7 +239,7 @@ def _less_a_gain(which: Callable[[list[float]], float], name: str) -> Callable[[
 
 def _lemma_5(case: Case) -> Evaluation:
     worst: tuple[float, float, float, str] | None = None
-    for job, reach in zip(_of(case).jobs, reaches(_of(case)), strict=True):
+    for job, reach in zip(ddljs_instance(case).jobs, reaches(ddljs_instance(case)), strict=True):
         if reach.max_work < 2:
             continue
         steps = gain(job, np.arange(reach.max_work), 1)
@@ -357,9 +263,9 @@ def _theorem_10(case: Case) -> Evaluation:
 
 
 def _theorem_10_probability(case: Case) -> Evaluation:
-    from schedgap.heuristics.ddljs.gadget import likeliest_overloads
+    from schedgap.heuristics.ddljs.overload import likeliest_overloads
 
-    instance = _of(case)
+    instance = ddljs_instance(case)
     found = likeliest_overloads(instance)
     if isinstance(found, str):
         return not_applicable(found)
@@ -379,7 +285,10 @@ def _theorem_10_factor(case: Case) -> float | None:
 
 
 _claim = claims("004", "ddljs", "gadget")
+
+
 _CONCAVE = ("tight", "concave", "knapsack", "batch", "tight_batch", "named_concave")
+
 
 GUARANTEES = (
     _claim(

@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from typing import Any, cast
-
-import numpy as np
-from scipy.optimize import linprog
+from typing import Any
 
 from schedgap.formulations.g_vne.instance import GVneInstance
 from schedgap.heuristics.common.guarantee import (
@@ -21,68 +18,19 @@ from schedgap.heuristics.common.guarantee import (
     claims,
     not_applicable,
 )
-
-# Section V-B of paper 004: q_i, from Problem (10) with its integers relaxed, as a bound on the workers of a ring.
-
-
-def relaxed_workers(instance: GVneInstance) -> dict[str, float]:
-    """q_i of every job: workers in an optimal solution of (10) with (2), (4) and (11) relaxed.
-
-    Utilities are linear between whole numbers of workers; they have to be concave. Links are not in the relaxation.
-
-    Notes
-    -----
-    A linear program with a variable for each job and server and one for each job and ring size. Where it has several
-    optimal solutions, q is of one of them.
-    """
-    jobs, servers = instance.jobs, [server for server in instance.servers if server.resources]
-    steps = [(j, k) for j, job in enumerate(jobs) for k in range(job.max_workers)]
-    hosted = len(jobs) * len(servers)
-    gains = [jobs[j].utility[k] - (jobs[j].utility[k - 1] if k else 0.0) for j, k in steps]
-    rows, right = [], []
-    for s, server in enumerate(servers):
-        for name in sorted({name for job in jobs for name in job.demand}):
-            row = np.zeros(hosted + len(steps))
-            for j, job in enumerate(jobs):
-                row[j * len(servers) + s] = job.demand.get(name, 0.0)
-            rows.append(row)
-            right.append(server.resources.get(name, 0.0))
-    equal = np.zeros((len(jobs), hosted + len(steps)))
-    for j in range(len(jobs)):
-        equal[j, j * len(servers) : (j + 1) * len(servers)] = 1.0
-    for place, (j, _) in enumerate(steps):
-        equal[j, hosted + place] = -1.0
-    bounds = [(0, None)] * hosted + [(0, 1)] * len(steps)
-    unit = max(map(abs, gains), default=0.0) or 1.0  # a program in other units is solved the same
-    cost = np.concatenate([np.zeros(hosted), -np.array(gains, dtype=float) / unit])
-    found = linprog(cost, np.array(rows) if rows else None, right or None, equal, np.zeros(len(jobs)), bounds)
-    if found.status:
-        raise ArithmeticError(found.message)
-    return {job.id: float(found.x[j * len(servers) : (j + 1) * len(servers)].sum()) for j, job in enumerate(jobs)}
-
-
-def ring_size_bound(case: Case) -> Evaluation:
-    """``OPT <= OPT with rings of at most ceil(q_i) workers``, both solved exactly."""
-    from schedgap.heuristics.g_vne.measured import optimum_of
-
-    if case.optimum is None:
-        return not_applicable("the optimum is not proven")
-    instance = cast(GVneInstance, case.instance)
-    most = {name: math.ceil(q - 1e-9) for name, q in relaxed_workers(instance).items()}
-    data = instance.to_dict()
-    data["jobs"] = [{**job, "utility": job["utility"][: most[job["id"]]]} for job in data["jobs"] if most[job["id"]]]
-    fixed = optimum_of(GVneInstance.parse(data)) if data["jobs"] else 0.0
-    if fixed is None:
-        return not_applicable("the optimum with rings of at most ceil(q_i) workers is not proven")
-    told = ", ".join(f"{name} {number}" for name, number in most.items())
-    return at_most(case.optimum, fixed, f"OPT, and OPT with rings of at most ceil(q_i) workers: {told}")
-
+from schedgap.heuristics.g_vne.ring_size_bound import ring_size_bound
 
 ROUNDINGS = 1000
+
+
 CONFIDENCE = 1 - 1e-6
-"""Of the interval that refutes the repaired Theorem 8; so strict that hundreds of trials are not one false alarm."""
+"""Confidence of the interval that refutes the repaired Theorem 8; so strict that hundreds of trials are not one false
+alarm."""
+
 
 CUT_OFF = "a linear program was not solved to its optimum"
+
+
 SOLVABLE, ROUNDABLE = 600, 50_000
 """Jobs times nodes times ring sizes up to which a claim may solve, or round, an instance again."""
 
@@ -149,20 +97,38 @@ def _overloads(case: Case) -> str | None:
 
 
 CONCAVE = Assumption("utilities pi increase and are concave, as gains of a concave mu do", _other_utilities, shown=True)
+
+
 THREE = Assumption("at least three servers", _few_servers, shown=True)
+
+
 SELECTED = Assumption("ring sizes by the program's largest pi chi", _not_selected)
+
+
 WITHIN_Q = Assumption("ring sizes 1 to ceil(q_i)", _beyond_q, shown=True)
+
+
 KEPT = Assumption("capacities are kept: a ring that does not fit what is left is refused", _overloads, shown=True)
+
+
 ONE_ROUNDING = Assumption(
     "a single rounding (u_b = 1); loads may exceed capacities", _not_printed(single=True), shown=True
 )
+
+
 _UNTIL = "roundings until a third of {} is reached and loads are within beta and gamma, u_b = 100 at most"
+
+
 ROUNDINGS_UNTIL = Assumption(f"{_UNTIL.format('a program')}; loads may exceed capacities", _not_printed(single=False))
+
+
 A_THIRD_OF_FIXED = Assumption(
     f"{_UNTIL.format('the value of the program with the selected sizes')}; loads may exceed capacities",
     _not_printed(single=False, target="fixed"),
     shown=True,
 )
+
+
 A_THIRD_OF_FIRST = Assumption(
     f"{_UNTIL.format('the value of the relaxation of (12), which is at least the optimum,')}; loads may exceed "
     "capacities",
@@ -227,7 +193,7 @@ def _theorem_8(case: Case) -> Evaluation:
 def _theorem_8_repaired(case: Case) -> Evaluation:
     """1 - 3/(2e) - R V^-3 - E^-3 <= P(a third of W, loads within the rings' factors)."""
     from schedgap.heuristics.g_vne.lp_rs_mde import make_plan
-    from schedgap.heuristics.g_vne.measured import chance_of_third, count_roundings, promised
+    from schedgap.heuristics.g_vne.rounding_counts import chance_of_third, count_roundings, promised
 
     instance, settings = _lp_of(case)
     if settings["lp"] != "capped":
@@ -267,7 +233,7 @@ def _theorem_10_factor(case: Case) -> float:
 
 def _sandwich(case: Case) -> Evaluation:
     """OPT <= capped LP <= augmented LP."""
-    from schedgap.heuristics.g_vne.lp_rs_mde import relax
+    from schedgap.heuristics.g_vne.relaxation import relax
 
     assert isinstance(case.instance, GVneInstance)
     capped = relax(case.instance, capped=True)
@@ -307,9 +273,14 @@ def _growth(seed: int) -> Measured:
 
 
 _claim = claims("004", "g-vne", "lp-rs-mde")
+
+
 AS_PRINTED = "lp-rs-mde-printed"
 """Algorithm 2 as published, which the printed claims are about."""
+
+
 _PRINTED = ("printed_named", "printed_thin", "printed_concave")
+
 
 GUARANTEES = (
     _claim(

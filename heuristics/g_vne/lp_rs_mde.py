@@ -5,333 +5,43 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Annotated, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from schedgap.formulations.common.compiled import njit_cached
 from schedgap.formulations.common.instance import Solution
 from schedgap.formulations.g_vne.instance import GVneInstance, in_ordinary_units
 from schedgap.heuristics.common.run import HeuristicRun
-from schedgap.heuristics.common.run import variant as under_another_name
-from schedgap.solvers.column_generation import Column, GenerationLimits, GenerationStatus, SearchLimits, integer_master
-from schedgap.solvers.exact.g_vne.subproblem import TOLERANCE, RingSubproblem
+from schedgap.heuristics.common.variant import variant as under_another_name
+from schedgap.heuristics.g_vne.factors import Factors, factors
+from schedgap.heuristics.g_vne.mixture import Mixture, fits_alone
+from schedgap.heuristics.g_vne.relaxation import Relaxation, relax
+from schedgap.solvers.column_generation import Column
+from schedgap.solvers.exact.g_vne.subproblem import TOLERANCE
+from schedgap.solvers.integer_program import SearchLimits, integer_master
 from schedgap.solvers.result import NO_DEADLINE, Deadline
 
-# Each job's rings with the probabilities that randomized rounding draws them with, and what they load.
-
-# The linear programs of Algorithm 2 by columns: solved, their rings already weighted, nothing left to decompose.
-
-
-SOLVED = 1e-7
-"""Value and bound of a solved program agree to this, relative: where utilities are below 1e-9 column generation, which
-goes by absolute numbers, ends early."""
-LEAST_WEIGHT = 1e-9
-"""Weights up to this are rounding of the simplex method."""
-
-
-@dataclass(frozen=True)
-class Relaxation:
-    """A solved linear program over rings."""
-
-    subproblem: RingSubproblem  # rows of the master, and the way from columns to rings
-    columns: tuple[Column, ...]  # all that were generated
-    weights: Floats  # (columns,) of an optimal solution; of a feasible one where `complete` is False
-    value: float  # the solution's utility
-    bound: float | None  # on the program's optimum; None where nothing was priced in time
-    complete: bool  # the program is solved to its optimum
-    reduced: Floats  # (columns,) reduced costs, at most 0 for an optimal solution
-
-    @cached_property
-    def chi(self) -> Floats:
-        """(J, K + 1) weight of each ring size of each job, chi of (13)."""
-        table = np.zeros_like(self.subproblem.worth)
-        for column, weight in zip(self.columns, self.weights, strict=True):
-            if weight > LEAST_WEIGHT:
-                table[column.group, column.payload.size] += weight
-        return table
-
-    @cached_property
-    def utility_chi(self) -> Floats:
-        """(J, K + 1) pi times chi."""
-        worth = np.where(np.isfinite(self.subproblem.worth), self.subproblem.worth, 0.0)
-        product: Floats = worth * self.chi
-        return product
-
-    @property
-    def sizes(self) -> Ints:
-        """(J,) the ring size with the largest pi chi, 0 where the program leaves the job out: Step 3."""
-        best = self.utility_chi.argmax(axis=1)
-        return np.where(self.chi.sum(axis=1) > LEAST_WEIGHT, best, 0).astype(np.int64)
-
-    @property
-    def workers(self) -> Floats:
-        """(J,) workers of each job in the solution, q of the paper."""
-        mass: Floats = self.chi @ np.arange(self.chi.shape[1], dtype=float)
-        return mass
-
-
-def relax(
-    instance: GVneInstance,
-    *,
-    # only rings that keep the job's own cap floor(min_r C_r / l_r) on every server and use no link narrower than the
-    # job's bandwidth; otherwise the augmented program of Rost and Schmid, whose value is that of the plain relaxation
-    # of (12)-(19)
-    capped: bool,
-    sizes: Ints | None = None,  # (J,) the only ring size of each job, 0 for none; None: all
-    start: Relaxation | None = None,  # a program over more sizes whose columns this one begins with
-    deadline: Deadline = NO_DEADLINE,  # where it passes, the solution found so far is returned
-) -> Relaxation:
-    """Solve the linear program over rings that are embeddable job by job, or over all valid mappings."""
-    subproblem = RingSubproblem(instance, capped=capped, sizes=sizes)
-    master = subproblem.master()
-    first: list[Column] = []
-    known = np.zeros(0)
-    if start is not None:
-        kept = [i for i, c in enumerate(start.columns) if sizes is None or c.payload.size == sizes[c.group]]
-        first = [subproblem.column(start.columns[i].payload) for i in kept]
-        known = start.weights[kept]
-        master.add(first)
-    done = master.generate(subproblem.price_all, GenerationLimits(deadline))
-    columns = done.columns
-    weights = np.zeros(len(columns))
-    solved = done.value is not None
-    given = done.weights if solved else known
-    weights[: len(given)] = np.maximum(given, 0.0)
-    worth = np.array([column.objective for column in columns], dtype=float)
-    reduced = np.array(
-        [
-            column.objective - float(done.master_duals[column.rows] @ column.values) - done.master_payoffs[column.group]
-            for column in columns
-        ]
-    )
-    value = float(worth @ weights) if len(columns) else 0.0
-    near = done.bound is not None and done.bound - value <= SOLVED * abs(done.bound)
-    complete = near and done.status is GenerationStatus.CONVERGED
-    return Relaxation(subproblem, columns, weights, value, done.bound, complete, reduced)
-
-
-Bools = NDArray[np.bool_]
-
-
-def fits_alone(column: Column, capacity: Floats) -> bool:
-    """Whether a ring fits the empty network."""
-    return bool((column.values <= capacity[column.rows]).all())
-
-
-@dataclass(frozen=True)
-class Mixture:
-    """The weighted rings M_i of all jobs."""
-
-    columns: tuple[Column, ...]  # the rings with positive weight, job by job
-    weights: Floats  # (columns,) probabilities; those of a job sum to at most 1
-    capacity: Floats  # (I,) of servers' resources and links that rings can fill
-    dropped: float  # weight of rings left out because they do not fit the empty network
-
-    @classmethod
-    def of(cls, relaxation: Relaxation, drop: bool) -> Mixture:
-        """The rings of a solved program, optionally without those that fit not even alone."""
-        capacity = np.array([row.upper for row in relaxation.subproblem.rows], dtype=float)
-        chosen: list[tuple[Column, float]] = []
-        dropped = 0.0
-        for column, weight in zip(relaxation.columns, relaxation.weights, strict=True):
-            if weight <= LEAST_WEIGHT:
-                continue
-            if drop and not fits_alone(column, capacity):
-                dropped += float(weight)
-            else:
-                chosen.append((column, float(weight)))
-        chosen.sort(key=lambda pair: pair[0].group)
-        columns = tuple(column for column, _ in chosen)
-        weights = np.array([weight for _, weight in chosen], dtype=float)
-        totals = np.zeros(relaxation.subproblem.data.jobs)
-        np.add.at(totals, [c.group for c in columns], weights)
-        if len(columns):  # a sum above 1 is rounding of the simplex method
-            weights = weights / np.maximum(1.0, totals[[c.group for c in columns]])
-        return cls(columns, weights, capacity, dropped)
-
-    @cached_property
-    def groups(self) -> tuple[tuple[int, int], ...]:
-        """First and last + 1 column of each job that has some."""
-        jobs = np.array([column.group for column in self.columns], dtype=np.int64)
-        edges = np.flatnonzero(np.diff(jobs, prepend=-1)) if len(jobs) else np.zeros(0, dtype=np.int64)
-        ends = np.append(edges[1:], len(jobs)) if len(jobs) else edges
-        return tuple((int(a), int(b)) for a, b in zip(edges, ends, strict=True))
-
-    @cached_property
-    def _reach(self) -> Floats:
-        """(jobs, rings) weights of each job's rings added up; infinite where a job has fewer."""
-        width = max((last - first for first, last in self.groups), default=0)
-        found = np.full((len(self.groups), width), np.inf)
-        for row, (first, last) in zip(found, self.groups, strict=True):
-            row[: last - first] = np.cumsum(self.weights[first:last])
-        return found
-
-    @cached_property
-    def _packed(self) -> tuple[Ints, Ints, Floats]:
-        """What each ring takes: where its entries begin, their rows and values, ring after ring."""
-        counts = [len(column.rows) for column in self.columns]
-        starts = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
-        rows = np.concatenate([np.zeros(0, dtype=np.int64), *(column.rows for column in self.columns)])
-        values = np.concatenate([np.zeros(0), *(column.values for column in self.columns)])
-        return starts, rows.astype(np.int64), values
-
-    @cached_property
-    def utility(self) -> Floats:
-        """(columns,) of each ring."""
-        return np.array([column.objective for column in self.columns], dtype=float)
-
-    @cached_property
-    def load(self) -> Floats:
-        """(columns, I) what each ring takes."""
-        table = np.zeros((len(self.columns), len(self.capacity)))
-        for place, column in enumerate(self.columns):
-            table[place, column.rows] = column.values
-        return table
-
-    @property
-    def value(self) -> float:
-        """Expected utility of a rounding."""
-        return float(self.utility @ self.weights) if len(self.columns) else 0.0
-
-    def draw(self, rng: np.random.Generator) -> Ints:
-        """One rounding: each job takes at most one of its rings, independently: Step 8."""
-        place = (self._reach <= rng.random(len(self.groups))[:, None]).sum(axis=1)
-        first, last = np.array(self.groups, dtype=np.int64).reshape(-1, 2).T
-        chosen: Ints = (first + place)[first + place < last]
-        return chosen
-
-    def accepted(self, chosen: Ints) -> Ints:
-        """Those of these rings, taken in this order, that fit what the ones before them leave."""
-        taken: Ints = chosen[_fitting(chosen, *self._packed, self.capacity.copy())]
-        return taken
-
-    def draw_many(self, rng: np.random.Generator, count: int) -> tuple[Floats, Floats]:
-        """Utilities (n,) and loads (n, I) of `count` roundings, as :meth:`draw` makes them."""
-        utility, load = np.zeros(count), np.zeros((count, len(self.capacity)))
-        for first, last in self.groups:
-            place = np.searchsorted(np.cumsum(self.weights[first:last]), rng.random(count), side="right")
-            taken = first + place < last
-            rings = first + place[taken]
-            utility[taken] += self.utility[rings]
-            load[taken] += self.load[rings]
-        return utility, load
-
-    def share(self, chosen: Ints | Sequence[int]) -> Floats:
-        """(I,) load over capacity; 0/0 is 0."""
-        load: Floats = self.load[np.asarray(chosen, dtype=np.int64)].sum(axis=0)
-        return shares(load, self.capacity)
-
-
-@njit_cached
-def _fitting(chosen: Ints, starts: Ints, rows: Ints, values: Floats, left: Floats) -> Bools:
-    """Which of these rings fit what is left, one after the other; `left` is used up."""
-    taken = np.ones(len(chosen), dtype=np.bool_)
-    for n, ring in enumerate(chosen):
-        for k in range(starts[ring], starts[ring + 1]):
-            if not values[k] <= left[rows[k]]:
-                taken[n] = False
-        if taken[n]:
-            for k in range(starts[ring], starts[ring + 1]):
-                left[rows[k]] -= values[k]
-    return taken
-
-
-def shares(load: Floats, capacity: Floats) -> Floats:
-    """Load over capacity; 0/0 is 0, and infinite where only the capacity is 0."""
-    with np.errstate(divide="ignore", invalid="ignore"):
-        return np.where(load > 0, load / capacity, 0.0)
-
-
-# The factors beta and gamma of Theorem 8: by how much rounding overloads servers and links, at most, mostly.
-
-Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
 
 
-@dataclass(frozen=True)
-class Factors:
-    """Factors on capacities, each row's as an array over the rows of the master."""
-
-    printed: Floats  # (I,) Theorem 8's beta^r and gamma
-    instance: Floats  # (I,) from the loads of the rings there are
-    of_link: NDArray[np.bool_]  # (I,) whether the row is a link
-
-    @property
-    def summary(self) -> dict[str, float | None]:
-        """The largest of each kind; None where no server (link) can be filled at all."""
-        return {
-            "beta_printed": _largest(self.printed[~self.of_link]),
-            "gamma_printed": _largest(self.printed[self.of_link]),
-            "beta_instance": _largest(self.instance[~self.of_link]),
-            "gamma_instance": _largest(self.instance[self.of_link]),
-        }
-
-
-def _largest(values: Floats) -> float | None:
-    finite = values[np.isfinite(values)]
-    return float(finite.max()) if len(finite) else None
-
-
-def factors(subproblem: RingSubproblem, mixture: Mixture, sizes: Ints) -> Factors:
-    """Both pairs of factors.
-
-    Printed (Theorem 8): beta^r = 1 + epsilon sqrt(2 Delta^r log V) with Delta^r = max_u sum_i (C_i / d_i)^2, where a
-    valid mapping of job i may put all kappa_i workers on a server u on which one fits, so C_i / d_i = kappa_i;
-    gamma likewise over links with E, all kappa_i edges on one link. epsilon is the largest share of a capacity that
-    a single worker (edge) asks for.
-
-    Instance: with R_i the largest load of a row by one of the job's own weighted rings and A the rounding's load,
-    Hoeffding's inequality gives P(A >= E A + sqrt(2 log(n) sum_i R_i^2)) <= n^-4, n being V or E. The factor is that
-    load over the capacity, and at least 1.
-
-    Parameters
-    ----------
-    subproblem, mixture : the program with fixed sizes and its weighted rings
-    sizes : (J,) kappa
-    """
-    data = subproblem.data
-    row_count = len(mixture.capacity)
-    of_link = np.zeros(row_count, dtype=bool)
-    of_link[subproblem.link_row[subproblem.link_row >= 0]] = True
-    nodes, links = math.log(max(1, data.nodes)), math.log(max(1, len(data.tail)))
-    logs = np.where(of_link, links, nodes)
-    printed = np.ones(row_count)
-    for r in range(data.capacity.shape[1]):
-        asked = (data.demand[:, r] > 0) & (sizes > 0)
-        takes = data.eligible & asked[:, None]
-        spread = float((np.where(takes, sizes[:, None], 0.0) ** 2).sum(axis=0).max(initial=0.0))
-        with np.errstate(divide="ignore", invalid="ignore"):
-            part = np.where(takes, data.demand[:, r][:, None] / data.capacity[None, :, r], 0.0)
-        rows = subproblem.node_row[:, r]
-        printed[rows[rows >= 0]] = 1 + float(part.max(initial=0.0)) * math.sqrt(2 * spread * nodes)
-    edges = (sizes > 1) & (data.job_bandwidth > 0)
-    positive = data.bandwidth > 0
-    if edges.any() and positive.any():
-        usable = subproblem.wide & edges[:, None] & positive[None, :]
-        spread = float((np.where(usable, sizes[:, None], 0.0) ** 2).sum(axis=0).max(initial=0.0))
-        part = np.where(usable, data.job_bandwidth[:, None] / np.where(positive, data.bandwidth, 1.0)[None, :], 0.0)
-        printed[of_link] = 1 + float(part.max(initial=0.0)) * math.sqrt(2 * spread * links)
-    squares, mean = np.zeros(row_count), np.zeros(row_count)
-    for first, last in mixture.groups:
-        squares += mixture.load[first:last].max(axis=0) ** 2
-        mean += mixture.weights[first:last] @ mixture.load[first:last]
-    top = mean + np.sqrt(2 * logs * squares)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        own = np.where(top > 0, top / mixture.capacity, 0.0)
-    return Factors(printed, np.maximum(1.0, own), of_link)
+Ints = NDArray[np.int64]
 
 
 TRIES = 100
+
+
 ALPHA = 1.0 / 3.0
+
+
 NODES = 10_000
+
+
 _SAME = 1e-9
+
+
 _WORTH = ("objective", "lp", "lp_fixed", "lp_rings")
 """Keys of ``info`` in units of utility."""
 

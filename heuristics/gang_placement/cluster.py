@@ -338,7 +338,7 @@ def all_in(
     """A pod of each of the groups on some of the nodes, one after another; None where one finds no place."""
     pods: list[Pod] = []
     there: Counter[int] = Counter()
-    fitting: dict[int, list[int]] = {}  # by group, nodes that take a pod of it beside those that are placed
+    fitting: dict[int, list[int]] = {}  # nodes that take a pod of each group beside those placed
     for k in groups:
         group = gang.pods[k]
         if k not in fitting:

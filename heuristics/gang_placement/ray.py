@@ -124,7 +124,7 @@ STRATEGIES: Mapping[str, Strategy] = {
     "STRICT_SPREAD": _spread(strict=True),
     "SPREAD": _spread(strict=False),
 }
-"""By Ray's name."""
+"""Strategies by Ray's name."""
 
 
 def inside(place: Strategy) -> Place:

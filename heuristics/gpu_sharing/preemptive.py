@@ -19,7 +19,7 @@ from schedgap.formulations.gpu_sharing.dynamics import computation_time, overlap
 from schedgap.formulations.gpu_sharing.instance import GpuSharingInstance
 from schedgap.formulations.gpu_sharing.modes import impossible
 from schedgap.heuristics.common.run import HeuristicRun
-from schedgap.heuristics.gpu_sharing.sharing import late, metrics
+from schedgap.heuristics.gpu_sharing.policy_runs import late, metrics
 from schedgap.solvers.result import NO_DEADLINE, Deadline
 
 Restart: TypeAlias = Annotated[
@@ -39,11 +39,11 @@ class Elastic:
     ----------
     present : jobs that have arrived and are not done, in order of arrival
     arrived, ended : jobs that came and went at the present event
-    gpus : by job, GPUs it has now
-    running : those that have any
-    began : by job, the slot since which it has them
-    remaining : by job, iterations to go at the beginning of that slot
-    service : by job, GPU slots it has had by then
+    gpus : GPUs that each job has now
+    running : jobs that have any
+    began : slot since which each job has them
+    remaining : iterations of each job to go at the beginning of that slot
+    service : GPU slots that each job has had by then
     """
 
     def __init__(self, instance: GpuSharingInstance, noise: float, restart: int) -> None:

@@ -10,7 +10,8 @@ import numpy as np
 
 from schedgap.formulations.common.errors import InputError
 from schedgap.formulations.hadar.check import check
-from schedgap.formulations.hadar.instance import HadarInstance, HadarSolution, node_speeds
+from schedgap.formulations.hadar.instance import HadarInstance
+from schedgap.formulations.hadar.solution import HadarSolution
 from schedgap.formulations.hadar.tables import tables
 from schedgap.heuristics.common.guarantee import (
     READING,
@@ -18,18 +19,14 @@ from schedgap.heuristics.common.guarantee import (
     Case,
     Evaluation,
     Measured,
-    Verdict,
     at_most,
-    claims,
     not_applicable,
 )
-from schedgap.heuristics.hadar.hadare import Floats, Forked, fork, input_order, utilisation_by_copies
-from schedgap.heuristics.hadar.lemmas import (
+from schedgap.heuristics.hadar.conditions import (
     ALL_RECONSIDERED,
     EARLY,
     FAMILIES,
     FREE_MOVES,
-    LEMMAS,
     NO_DELAY,
     NOT_STOPPED,
     NOTHING,
@@ -41,188 +38,25 @@ from schedgap.heuristics.hadar.lemmas import (
     SOMETHING,
     TOO_LARGE,
     UNKNOWN,
-    alpha_of_the_run,
-    compared,
 )
-from schedgap.heuristics.hadar.online import admit, price_ends
+from schedgap.heuristics.hadar.hadare_guarantees import HADARE, claim
+from schedgap.heuristics.hadar.lemmas import LEMMAS, alpha_of_the_run, compared
+from schedgap.heuristics.hadar.online import admit
+from schedgap.heuristics.hadar.online_prices import price_ends
 from schedgap.solvers.result import SolveOptions, Status
-
-# What paper 002 proves about HadarE: Theorem 3 and its corollary; proofs are in docs/proofs-hadar.md.
-
-LONGEST_CHAIN = 2000
-"""Slots of work on the slowest node up to which copies are simulated."""
-EQUAL = 1e-9
-"""Two utilisations that differ by less, relatively, are equal."""
-
-
-def _instance(case: Case) -> HadarInstance:
-    return cast(HadarInstance, case.instance)
-
-
-def _work_and_speed(case: Case) -> tuple[Floats, Floats]:
-    """(J,) steps and (J, H) steps per slot."""
-    instance = _instance(case)
-    work = np.array([job.work for job in instance.jobs], dtype=float)
-    return work, node_speeds(instance) * instance.slot_length
-
-
-def _not_a_batch(case: Case) -> str | None:
-    late = any(job.arrival > 1 for job in _instance(case).jobs)
-    return "a job arrives after the start" if late else None
-
-
-def _not_able(case: Case) -> str | None:
-    _, speed = _work_and_speed(case)
-    if speed.shape[1] < 2:
-        return "a single node"
-    return "a node cannot run a job" if (speed <= 0).any() else None
-
-
-def _slot_too_long(case: Case) -> str | None:
-    work, speed = _work_and_speed(case)
-    shortest = float((work / speed.max(axis=1)).min())
-    return None if shortest > 1 else "a job needs at most one slot on its fastest node"
-
-
-def _several_jobs(case: Case) -> str | None:
-    return "several jobs" if len(_instance(case).jobs) > 1 else None
-
-
-BATCH = Assumption("a batch: all jobs are present at the start", _not_a_batch)
-NODES = Assumption("n >= 2 nodes, each of which can run every job", _not_able)
-SLOT = Assumption("the slot is shorter than the shortest job's training time", _slot_too_long)
-ONE_JOB = Assumption("one job", _several_jobs)
-SPLIT = Assumption("steps are split in proportion to speed over the copies that are scheduled, the fastest nodes first")
-
-
-def _too_long(work: Floats, speed: Floats) -> str | None:
-    if float(work.sum()) / float(speed.min()) > LONGEST_CHAIN:
-        return f"simulated for at most {LONGEST_CHAIN} slots of work on the slowest node"
-    return None
-
-
-def _chain(case: Case) -> list[float] | Evaluation:
-    """CRU^1..CRU^n, or the verdict where they are not known or CRU^n = CRU^(n+1) is refuted."""
-    work, speed = _work_and_speed(case)
-    nodes = speed.shape[1]
-    wrong = _too_long(work, speed)
-    if wrong is not None:
-        return not_applicable(wrong)
-    *cru, beyond = utilisation_by_copies(work, speed, nodes + 1)
-    last = cru[-1]
-    if abs(last - beyond) <= EQUAL * max(last, beyond):
-        return cru
-    reason = f"CRU^{nodes} = {last:.6g} has to equal CRU^{nodes + 1} = {beyond:.6g}"
-    return Evaluation(Verdict.REFUTED, max(last, beyond), min(last, beyond), reason)
-
-
-def _theorem_3(case: Case) -> Evaluation:
-    cru = _chain(case)
-    if isinstance(cru, Evaluation):
-        return cru
-    nodes = len(cru)
-    # strict: one copy below any number between, that below n copies; with two nodes one copy below two
-    first, between, last = cru[0], range(2, nodes), cru[nodes - 1]
-    pairs = [(first, cru[x - 1], 1, x) for x in between] + [(cru[x - 1], last, x, nodes) for x in between]
-    left, right, fewer, more = max(pairs or [(first, last, 1, nodes)], key=lambda pair: pair[0] / pair[1])
-    reason = f"CRU^{fewer} = {left:.6g} has to be less than CRU^{more} = {right:.6g}"
-    if left >= right * (1 - 1e-12):
-        return Evaluation(Verdict.REFUTED, left, right, reason)
-    return Evaluation(Verdict.HELD, left, right, reason)
-
-
-def _theorem_3_weak(case: Case) -> Evaluation:
-    cru = _chain(case)
-    if isinstance(cru, Evaluation):
-        return cru
-    return at_most(max(cru[:-1]), cru[-1], "the largest CRU^x, x < n, and CRU^n")
-
-
-def _n_copies(case: Case) -> tuple[Forked, int] | str:
-    """The rounds with n copies of every job on n nodes, and n; or why they are not simulated."""
-    work, speed = _work_and_speed(case)
-    wrong = _too_long(work, speed)
-    if wrong is not None:
-        return wrong
-    nodes, horizon = speed.shape[1], LONGEST_CHAIN + len(work)
-    ran = fork(work, speed, lambda: speed, nodes, horizon, [1] * len(work), input_order)
-    return (ran, nodes) if len(ran.busy) > 1 else "everything is done in one round"
-
-
-def _corollary(case: Case) -> Evaluation:
-    found = _n_copies(case)
-    if isinstance(found, str):
-        return not_applicable(found)
-    ran, nodes = found
-    fewest = min((len(ran.rounds[slot]), slot) for slot in range(1, len(ran.busy)))
-    return at_most(nodes, fewest[0], f"n and the nodes with a copy in round {fewest[1]} of {len(ran.busy)}")
-
-
-def _corollary_busy(case: Case) -> Evaluation:
-    found = _n_copies(case)
-    if isinstance(found, str):
-        return not_applicable(found)
-    ran, nodes = found
-    least = min((busy, slot) for slot, busy in enumerate(ran.busy[:-1], 1))
-    return at_most(nodes, least[0], f"n and the busy node-time in round {least[1]} of {len(ran.busy)}, in slots")
-
-
-_claim = claims("002", "hadar")
-_FORKED = ("nodes", "long_nodes", "one_job", "forked_named")
-
-HADARE = (
-    _claim(
-        "theorem-3",
-        "paper 002, Theorem 3",
-        "CRU^1 < CRU^x < CRU^n = CRU^(n+j), 1 < x < n copies",
-        (BATCH, NODES, SLOT, SPLIT),
-        _theorem_3,
-        families=_FORKED,
-    ),
-    _claim(
-        "theorem-3-weak",
-        "paper 002, Theorem 3 with <= for <",
-        "CRU^x <= CRU^n = CRU^(n+j), x < n copies: n copies use the cluster best",
-        (BATCH, NODES, SLOT, SPLIT),
-        _theorem_3_weak,
-        kind=READING,
-        families=_FORKED,
-    ),
-    _claim(
-        "theorem-3-single-job",
-        "ours",
-        "one job on its x fastest nodes, steps split by speed: CRU^x <= CRU^n = CRU^(n+j)",
-        (ONE_JOB, BATCH, NODES, SPLIT),
-        _theorem_3_weak,
-        families=("one_job",),
-    ),
-    _claim(
-        "corollary",
-        "paper 002, Corollary of Theorem 3: a node is idle in a round when it has no copy",
-        "n copies of every job: every node has a copy in every round but possibly the last",
-        (BATCH, NODES, SLOT, SPLIT),
-        _corollary,
-        families=_FORKED,
-    ),
-    _claim(
-        "corollary-busy",
-        "paper 002, Corollary of Theorem 3: a node is idle when it is not busy, as in the proof's T_i^B",
-        "n copies of every job: every node is busy throughout every round but possibly the last",
-        (BATCH, NODES, SLOT, SPLIT),
-        _corollary_busy,
-        kind=READING,
-        families=_FORKED,
-    ),
-)
-"""The rows of the ledger about HadarE."""
-
 
 JOBS = tuple(range(2, 13))
 """Waiting jobs of a round in which the recursion's memo keys are counted."""
+
+
 POOLS = 200
 """Pools in one sample of Lemma 3."""
+
+
 SLOPE = 1e-8
 """Relative error allowed to a slope from differences."""
+
+
 P1_WORK = 20.0
 """Repeatable limit of solving P1."""
 
@@ -434,8 +268,9 @@ def _theorem_1(_: Case) -> Evaluation:
 
 _ONLINE = ("tiny", "lowhigh", "horizon_tiny", "contended", "named", "steps")
 
+
 GUARANTEES = (
-    _claim(
+    claim(
         "theorem-1",
         "paper 002, Theorem 1",
         "Algorithm 2 decides a round in polynomial time",
@@ -444,7 +279,7 @@ GUARANTEES = (
         method="hadar-rounds",
         measure=recursion_growth,
     ),
-    _claim(
+    claim(
         "equivalence",
         "paper 002, section III-B: P1 and P2 are equivalent",
         "OPT(P1) = OPT(P2)",
@@ -452,7 +287,7 @@ GUARANTEES = (
         _equivalence(printed=True),
         families=("equivalence_named", "tiny", "contended"),
     ),
-    _claim(
+    claim(
         "equivalence-repaired",
         "ours",
         "OPT(P1) <= OPT(P2), where P1 has a solution",
@@ -461,7 +296,7 @@ GUARANTEES = (
         families=("equivalence_named", "tiny", "contended"),
     ),
     *LEMMAS,
-    _claim(
+    claim(
         "lemma-3",
         "paper 002, Lemma 3",
         "the price curve satisfies k dgamma >= (c/alpha) dk, alpha = ln(U_max/U_min), for small dgamma",
@@ -470,7 +305,7 @@ GUARANTEES = (
         sample=_lemma_3,
         per_sample=(POOLS, "pools"),
     ),
-    _claim(
+    claim(
         "allocation-cost",
         "paper 002, before eq. (9): Definition 1 holds with Lemma 3's alpha",
         "k dgamma >= (c/alpha) dk for every admission, alpha = max(1, ln U_max/U_min)",
@@ -479,7 +314,7 @@ GUARANTEES = (
         method="hadar-online",
         families=FAMILIES,
     ),
-    _claim(
+    claim(
         "allocation-cost-repaired",
         "ours",
         "k dgamma >= (c/alpha_step) dk for every admission",
@@ -488,7 +323,7 @@ GUARANTEES = (
         method="hadar-online+",
         families=_ONLINE,
     ),
-    _claim(
+    claim(
         "initial-dual",
         "paper 002, eq. (9)",
         "D_0 <= OPT/2",
@@ -497,7 +332,7 @@ GUARANTEES = (
         method="hadar-online",
         families=FAMILIES,
     ),
-    _claim(
+    claim(
         "initial-dual-repaired",
         "ours",
         "D_0 <= OPT/4",
@@ -506,7 +341,7 @@ GUARANTEES = (
         method="hadar-online+",
         families=_ONLINE,
     ),
-    _claim(
+    claim(
         "theorem-2",
         "paper 002, Theorem 2",
         "OPT <= 2 alpha ALG, alpha = max(1, ln U_max/U_min)",
@@ -516,7 +351,7 @@ GUARANTEES = (
         ratio_bound=_printed_factor,
         families=FAMILIES,
     ),
-    _claim(
+    claim(
         "theorem-2-eta",
         "paper 002, Theorem 2 with any eta that the inequality of eq. (7) allows",
         "some eta has OPT <= 2 alpha ALG (tried up to 1e280 times the least)",
@@ -526,7 +361,7 @@ GUARANTEES = (
         method="hadar-online",
         families=FAMILIES,
     ),
-    _claim(
+    claim(
         "theorem-2-small",
         "paper 002, Theorem 2 where a demand less than the capacity is a small one",
         "OPT <= 2 alpha ALG, alpha = max(1, ln U_max/U_min)",
@@ -537,7 +372,7 @@ GUARANTEES = (
         ratio_bound=_printed_factor,
         families=("printed_small",),
     ),
-    _claim(
+    claim(
         "theorem-2-rounds",
         "paper 002, Theorem 2 for the algorithm that is evaluated",
         "OPT <= 2 alpha ALG, alpha = max(1, ln U_max/U_min)",
@@ -557,7 +392,7 @@ GUARANTEES = (
         ratio_bound=_rounds_factor,
         families=("roomy", "roomy_literal", "one_against_many", "many_against_one"),
     ),
-    _claim(
+    claim(
         "theorem-2-repaired",
         "ours",
         "OPT <= (alpha_step + 1/4) ALG",
@@ -567,7 +402,7 @@ GUARANTEES = (
         ratio_bound=_repaired_factor,
         families=_ONLINE,
     ),
-    _claim(
+    claim(
         "theorem-2-run",
         "ours",
         "OPT <= (max(1, largest dD/dP of the run) + 1/4) ALG",
@@ -577,7 +412,7 @@ GUARANTEES = (
         ratio_bound=_measured_factor,
         families=_ONLINE,
     ),
-    _claim(
+    claim(
         "certificate",
         "ours",
         "OPT <= sum c k + sum_j max(0, best payoff of j at the final prices k)",

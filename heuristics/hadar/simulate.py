@@ -12,7 +12,6 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from schedgap.formulations.common.compiled import njit_cached
 from schedgap.formulations.common.errors import InputError
 from schedgap.formulations.common.instance import Solution
 from schedgap.formulations.hadar.instance import HadarInstance
@@ -20,83 +19,32 @@ from schedgap.formulations.hadar.metrics import metrics
 from schedgap.formulations.hadar.placement import entries_of
 from schedgap.formulations.hadar.tables import FINEST, ProgressTables, tables
 from schedgap.heuristics.common.run import HeuristicRun
+from schedgap.heuristics.hadar.round_devices import bottleneck
 from schedgap.solvers.result import NO_DEADLINE, Deadline
 
-# Devices of one round, and choices of machines, compiled: what all round-based algorithms share.
-
 Ints = NDArray[np.int64]
-Floats = NDArray[np.float64]
-Bools = NDArray[np.bool_]
-
-
-@njit_cached
-def take_type(free: Ints, kind: int, workers: int) -> Ints:  # pragma: no cover - compiled
-    """(H,) `workers` devices of one type on few machines; all zero where there are too few.
-
-    The machine with the fewest free devices that still holds the whole gang, else the fullest machines first.
-    """
-    machines = free.shape[0]
-    taken = np.zeros(machines, dtype=np.int64)
-    if free[:, kind].sum() < workers:
-        return taken
-    best = -1
-    for h in range(machines):
-        if free[h, kind] >= workers and (best < 0 or free[h, kind] < free[best, kind]):
-            best = h
-    if best >= 0:
-        taken[best] = workers
-        return taken
-    need = workers
-    while need > 0:
-        best = -1
-        for h in range(machines):
-            if taken[h] == 0 and free[h, kind] > 0 and (best < 0 or free[h, kind] > free[best, kind]):
-                best = h
-        taken[best] = min(need, free[best, kind])
-        need -= taken[best]
-    return taken
-
-
-@njit_cached
-def take_any(free: Ints, usable: Bools, workers: int) -> Ints:  # pragma: no cover - compiled
-    """(H, R) the first free usable devices in the order of machines, whatever their type; zero where too few."""
-    machines, kinds = free.shape
-    taken = np.zeros((machines, kinds), dtype=np.int64)
-    need = workers
-    for h in range(machines):
-        for r in range(kinds):
-            if usable[r] and need > 0:
-                taken[h, r] = min(need, free[h, r])
-                need -= taken[h, r]
-    if need > 0:
-        taken[:] = 0
-    return taken
-
-
-@njit_cached
-def bottleneck(taken: Ints, type_step: Ints) -> int:  # pragma: no cover - compiled
-    """Units of progress in a slot on these devices: the slowest type counts (1b); 0 on none."""
-    slowest = 0
-    for h in range(taken.shape[0]):
-        for r in range(taken.shape[1]):
-            if taken[h, r] > 0 and (slowest == 0 or type_step[r] < slowest):
-                slowest = type_step[r]
-    return slowest
 
 
 # The clock of the round-based algorithms: who has arrived, who is done, what a round achieves.
 
+
 Entries = list[dict[str, object]]
 """The devices of a run, as the solution object has them."""
+
+
 RestartDelay: TypeAlias = Annotated[
     float, Field(ge=0, le=1e9, description="time lost when a job's devices change (unit of slot_length)")
 ]
+
+
 Overhead: TypeAlias = Annotated[
     float, Field(ge=0, le=1e9, description="time lost in every round in which something runs (unit of slot_length)")
 ]
 
+
 MOST_ENTRIES = 2_000_000
 """Most runs of a schedule; a simulation that needs more is stopped."""
+
 
 SECONDS_PER_ENTRY = 1e-4
 """What a run costs after the last round: the solution object, metrics and the checker, twice in rationals.
@@ -116,16 +64,17 @@ class State:
     slot: int  # the round
     active: list[int]  # jobs that have arrived and are not done, in input order
     missing: Ints  # (J,) units of progress still missing
-    finer: int  # by how much these units are finer than those of the tables
+    finer: int  # factor by which these units are finer than those of the tables
     held: dict[int, Ints]  # devices (H, R) of each active job in the round before
     used: Ints  # (H, R) their sum
     attained: Ints  # (J,) device-rounds received so far
-    arrived: list[int] = field(default_factory=list)  # those of them that arrived since the last decision
+    arrived: list[int] = field(default_factory=list)  # positions of jobs that arrived since the last decision
     changed: bool = True  # whether jobs arrived or finished since the last decision
 
 
 Policy = Callable[[State], dict[int, Ints]]
 """Devices (H, R) of every job that runs in this round; they have to fit, and every gang is whole."""
+
 
 Steady = Callable[[State, dict[int, Ints], int], int]
 """In how many rounds after this one a policy would decide the same, at most so many, if nobody arrives or ends."""

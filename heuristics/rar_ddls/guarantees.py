@@ -2,197 +2,35 @@
 
 from __future__ import annotations
 
-import itertools
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from fractions import Fraction
 from typing import cast
 
 import numpy as np
 
 from schedgap.formulations.common.instance import Json
+from schedgap.formulations.rar_ddls.durations import worst_durations
 from schedgap.formulations.rar_ddls.instance import RarDdlsInstance
-from schedgap.formulations.rar_ddls.rates import rate_table, worst_durations
-from schedgap.formulations.rar_ddls.running import build_workload
-from schedgap.heuristics.common.growth import growth_exponent
+from schedgap.formulations.rar_ddls.rates import rate_table
 from schedgap.heuristics.common.guarantee import (
     READING,
     Assumption,
     Case,
     Evaluation,
-    Measured,
     Verdict,
     at_most,
     claims,
     not_applicable,
 )
-from schedgap.heuristics.rar_ddls.sjf_bco import Estimates, Search, estimates, make_plan
+from schedgap.heuristics.rar_ddls.estimates import estimates
+from schedgap.heuristics.rar_ddls.running_time import new_search, running_time_growth
+from schedgap.heuristics.rar_ddls.smallest_limit import smallest_limit
 from schedgap.heuristics.rar_ddls.vertex_coloring import evaluate_coloring
-
-# How the work of Algorithm 1 of paper 000 grows: Theorem 6, measured by counting.
-
-SERVER_GPUS = 8
-BASE = {"jobs": 80, "gpus": 64, "n_g": 8, "T": 256}
-GROWTH = {"jobs": (40, 80, 160, 320), "gpus": (32, 64, 128, 256), "n_g": (2, 4, 8, 16), "T": (256, 1024, 4096, 16384)}
-
-
-def sorting_steps(instance: RarDdlsInstance) -> int:
-    """Elementary steps of Algorithm 1 as printed, counted as in the proof of Theorem 6: the sorting.
-
-    An attempt of Algorithm 2 sorts N GPUs and counts N log2 N; one of Algorithm 3 sorts S servers and at most N
-    GPUs. Attempts are counted in a run with every kappa in 1..n_g and with waiting as printed, none of the
-    accelerations; bisection as printed, without the probe of theta = infinity. Every job has to fit the cluster and
-    to make progress alone.
-
-    An attempt is made when a job's turn comes and after each exit that it waits for, so at most 2 J in a pass.
-    """
-    search = _new_search(instance, estimates(instance, "best", 1.0), 1.0, literal=True)
-    search.bisect(instance.horizon, "improved", range(1, instance.largest_gang + 1))
-    gpus, servers = instance.total_gpus, len(instance.servers)
-    second, third = search.attempts
-    return round(second * _sort(gpus) + third * (_sort(servers) + _sort(gpus)))
-
-
-def _new_search(instance: RarDdlsInstance, guess: Estimates, scale: float, literal: bool = False) -> Search:
-    """A search that has run no pass; `scale` is lambda of Algorithm 3."""
-    work = build_workload(instance)
-    order = np.argsort(work.jobs["gang"][:-1], kind="stable").astype(np.int64)
-    return Search(work, make_plan(work, guess.weights, order, scale), guess, literal=literal)
-
-
-def running_time_growth(seed: int) -> Measured:
-    """The growth of ``sorting_steps`` in J, N, n_g and T, one at a time, on random instances.
-
-    Exponents are slopes of a least-squares line through (log x, log steps), where x is J, N log2 N, n_g and
-    log2 T: Theorem 6, O(n_g J N log N log T), says that each is at most 1. ``normalised`` is the range of
-    steps / (n_g J N log2 N log2 T) over all instances: the constant hidden in the O.
-    """
-    values: dict[str, float] = {}
-    constants = []
-    for what, sizes in GROWTH.items():
-        steps, scale = [], []
-        for size in sizes:
-            setting = {**BASE, what: size}
-            count = sorting_steps(_random_instance(seed, **setting))
-            steps.append(count)
-            n_log_n = _sort(setting["gpus"])
-            scale.append({"jobs": size, "gpus": _sort(size), "n_g": size, "T": math.log2(size)}[what])
-            constants.append(count / (setting["n_g"] * setting["jobs"] * n_log_n * math.log2(setting["T"])))
-        values[f"exponent_{what}"] = growth_exponent(scale, steps)
-    values["normalised_least"], values["normalised_most"] = min(constants), max(constants)
-    summary = (
-        f"steps grow with exponent {values['exponent_jobs']:.2f} in J, {values['exponent_gpus']:.2f} in N log N, "
-        f"{values['exponent_n_g']:.2f} in n_g, {values['exponent_T']:.2f} in log T; "
-        f"steps / (n_g J N log N log T) from {min(constants):.2f} to {max(constants):.2f}"
-    )
-    return Measured(values, summary)
-
-
-def _sort(length: int) -> float:
-    return length * math.log2(max(2, length))
-
-
-def _random_instance(seed: int, jobs: int, gpus: int, n_g: int, T: int) -> RarDdlsInstance:
-    """`jobs` jobs of 1 to n_g GPUs (one of them n_g) and 5 to 20 slots alone, on servers of 8 GPUs."""
-    rng = np.random.default_rng(seed)
-    sizes = rng.integers(1, n_g + 1, jobs)
-    sizes[0] = n_g
-    return RarDdlsInstance.parse(
-        {
-            "problem": "rar-ddls",
-            "name": f"growth-{seed}",
-            "horizon": T,
-            "network": {
-                "inter_bandwidth": 1.0,
-                "intra_bandwidth": 50.0,
-                "contention_scale": 0.5,
-                "contention_penalty": 0.2,
-                "server_overhead": 0.0005,
-            },
-            "reduce_speed": 1000.0,
-            "servers": [{"id": f"s{s}", "gpus": SERVER_GPUS} for s in range(gpus // SERVER_GPUS)],
-            "jobs": [
-                {
-                    "id": f"j{j}",
-                    "gpus": int(size),
-                    "iterations": 20 * int(rng.integers(5, 21)),
-                    "gradient_size": 0.002,
-                    "batch_size": 32,
-                    "forward_time": 0.0,
-                    "backward_time": 0.045,
-                }
-                for j, size in enumerate(sizes)
-            ],
-        }
-    )
-
-
-# theta*_u: the smallest limit for which problem (14)-(16) of paper 000 is feasible, by exhaustive search.
-
-
-def smallest_limit(
-    gangs: Sequence[int],  # G_j of each job, at most `gpus`
-    weights: Sequence[int],  # positive
-    gpus: int,  # N, identical for this purpose
-    nodes: int = 20_000,  # assignments of one job to look at
-) -> int | None:
-    """The smallest largest load when every job adds its weight to G_j different GPUs.
-
-    ``theta* = min over assignments of max_g sum_{j on g} w_j``, with one weight per job: the optimum of the
-    right-hand side of (16) when every such assignment is the placement of some schedule in the set. Returns the limit
-    in the unit of the weights, or None where the search did not end within `nodes`.
-
-    Depth first by falling weight; GPUs of equal load are interchangeable, states that were seen are cut, and so
-    is every load that does not improve. Exponential.
-    """
-    order = sorted(range(len(gangs)), key=lambda j: (-weights[j], -gangs[j]))
-    area = sum(g * w for g, w in zip(gangs, weights, strict=True))
-    floor = max(max(weights), -(-area // gpus))
-    loads = [0] * gpus
-    for j in order:
-        loads.sort()
-        for g in range(gangs[j]):
-            loads[g] += weights[j]
-    best = max(loads)
-    seen: set[tuple[int, tuple[int, ...]]] = set()
-    looked_at = 0
-    stack: list[Iterator[tuple[int, ...]]] = []
-    state: tuple[int, ...] = (0,) * gpus
-    if best > floor:
-        stack.append(_choices(state, gangs[order[0]], weights[order[0]]))
-    while stack and best > floor:
-        following = next(stack[-1], None)
-        if following is None:
-            stack.pop()
-            continue
-        looked_at += 1
-        if looked_at > nodes:
-            return None
-        depth = len(stack)
-        if following[-1] >= best or (depth, following) in seen:
-            continue
-        if depth == len(order):
-            best = following[-1]
-            continue
-        seen.add((depth, following))
-        stack.append(_choices(following, gangs[order[depth]], weights[order[depth]]))
-    return best
-
-
-def _choices(loads: tuple[int, ...], gang: int, weight: int) -> Iterator[tuple[int, ...]]:
-    """Every way to add `weight` to `gang` of the sorted `loads`, sorted; ways that look the same once."""
-    values = sorted(set(loads))
-    counts = [loads.count(value) for value in values]
-    for taken in itertools.product(*(range(min(count, gang) + 1) for count in counts)):
-        if sum(taken) == gang:
-            result: list[int] = []
-            for value, count, some in zip(values, counts, taken, strict=True):
-                result += [value] * (count - some) + [value + weight] * some
-            yield tuple(sorted(result))
-
 
 LARGEST_ASSIGNMENT = 40
 """Lemma 4 is evaluated when all jobs together ask for at most so many GPUs: theta* takes exhaustive search."""
+
 
 Facts = Mapping[str, Json]
 
@@ -212,7 +50,11 @@ def _probe(case: Case) -> Facts | None:
 
 
 NO_PRINTED = "Algorithm 1 found no schedule within T, or the time limit ended it"
+
+
 NO_PROBE = "the pass with theta = infinity and kappa = n_g was not compared, or never ends"
+
+
 NOTHING = "no schedule was returned"
 
 
@@ -287,7 +129,7 @@ def _lemma_2_tightest(case: Case) -> Evaluation:
         return not_applicable("the run ended before anything was estimated")
     instance, largest = _instance(case), int(case.info["T"])
     guess = estimates(instance, case.info["rho_hat"], float(case.info["u"]))
-    search = _new_search(instance, guess, case.info["lambda"])
+    search = new_search(instance, guess, case.info["lambda"])
     theta, loads = 0, list[int]()
     low, high = 1, largest
     while low <= high:
@@ -397,25 +239,44 @@ def _elsewhere(what: str) -> Callable[[Case], Evaluation]:
 
 
 _claim = claims("000", "rar-ddls", "sjf-bco")
+
+
 REPAIRED = "sjf-bco+"
 """With the probe, which the proofs of the repaired claims need."""
+
+
 NETWORK = Assumption("xi_1 and xi_2 are at most 1 (the paper has them positive, and 0 as the limit)", _other_network)
+
+
 PRINTED = Assumption(
     "the bisection as printed: theta goes down where the makespan improves, else up; every kappa is tried",
     _other_bisection,
 )
+
+
 SCHEDULE = Assumption("Algorithm 1 as printed returns a schedule", _no_schedule)
+
+
 ESTIMATE = Assumption(
     "l rho <= rho_hat <= u rho for every schedule, 0 < l <= 1 <= u; phi = max_j of the largest ratio of two "
     "durations rho_j",
     _estimate_off,
 )
+
+
 PROBED = Assumption(
     "the pass with theta = infinity and kappa = n_g (the probe) is among those compared, and ends", _no_probe
 )
+
+
 GANGS = Assumption("n_g >= 2", _single_gpus)
+
+
 REALISED = Assumption("r_j: realised durations of the probe; d_j: best durations")
+
+
 _ALGORITHM_1 = (NETWORK, PRINTED, SCHEDULE, ESTIMATE)
+
 
 GUARANTEES = (
     _claim(

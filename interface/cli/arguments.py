@@ -155,7 +155,7 @@ def call(function: Callable[..., Found], arguments: argparse.Namespace, *first: 
 def add_cluster(parser: argparse.ArgumentParser, workers: str = "processes (default: all cores)") -> None:
     """``--workers`` and ``--cluster``."""
     parser.add_argument("--workers", type=count, metavar="N", help=workers)
-    parser.add_argument("--cluster", metavar="ADDRESS", help="of a Dask scheduler whose workers do the work")
+    parser.add_argument("--cluster", metavar="ADDRESS", help="address of a Dask scheduler whose workers do the work")
 
 
 def add_resume(parser: argparse.ArgumentParser) -> None:

@@ -14,7 +14,7 @@ def complete(parser: argparse.ArgumentParser, command: str | None) -> None:
     Parameters
     ----------
     parser : with the arguments of the command
-    command : that is on the line, if any
+    command : command on the line, if any
     """
     import argcomplete
 

@@ -19,7 +19,7 @@ from schedgap.formulations.common.errors import SchedgapError
 from schedgap.interrupt import INTERRUPTED, Door, at_once, at_work, deaf, engines_left, leave, terminate_like_ctrl_c
 
 PIPE_CLOSED = 141
-"""As for every command whose reader went away (128 + SIGPIPE)."""
+"""Exit status of every command whose reader went away (128 + SIGPIPE)."""
 PREPARING = ("solve", "compare")
 """Commands that say themselves when there is something that Ctrl-C must not lose."""
 

@@ -117,4 +117,4 @@ def _add_form(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("instance", metavar="INSTANCE", help="instance file, or - for standard input")
     parser.add_argument("--form", metavar="F", help="one of the problem's forms (default: the first that fits)")
     add_settings(parser, "option of the form (schedgap list PROBLEM)")
-    parser.add_argument("--tighten", action="store_true", help="as engines solve it, not as the paper prints it")
+    parser.add_argument("--tighten", action="store_true", help="show the form that engines solve, not the paper's")

@@ -209,7 +209,7 @@ class Verdict:
     # the optimum is at least (minimising) or at most (maximising) this; None where there is no schedule
     bound: Fraction | None
     sense: int  # 1 minimise, -1 maximise
-    leaves: int  # of the tree
+    leaves: int  # number of leaves of the tree
     # of the schedule in the certificate's own model, where one was given and the form has a map
     value: Fraction | None = None
 
@@ -311,7 +311,7 @@ def check(instance: Mapping[str, Any], certificate: Any, solution: Any = None) -
 
     Parameters
     ----------
-    instance, certificate, solution : as :func:`parse` gives them
+    instance, certificate, solution : values of :func:`parse`
     """
     if not isinstance(certificate, dict) or set(certificate) - _KEYS:
         reject("not a certificate: unknown keys")

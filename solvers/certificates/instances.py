@@ -498,4 +498,4 @@ PROBLEMS: dict[str, tuple[dict[str, Rule], Callable[[Mapping[str, Any]], None] |
         _ddljs,
     ),
 }
-"""By problem: its fields, and what must hold between them."""
+"""Fields of each problem, and what must hold between them."""

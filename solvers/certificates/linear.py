@@ -64,7 +64,7 @@ class Model:
     # only schedules up to this value are points, so no claim may be above it; None: all are
     cutoff: Fraction | None = None
     spare: tuple[str, ...] = ()  # families of variables that a model leaves out where they say nothing
-    senses: set[int] = field(default_factory=set)  # with which costs were stored
+    senses: set[int] = field(default_factory=set)  # senses of the stored costs
     # a bound from what a leaf carries and from the box, for minimisation; None where the box is empty
     price: Callable[[Any, Box], Fraction | None] | None = None
     parts: int = 0  # variables, rows and terms so far

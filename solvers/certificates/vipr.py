@@ -89,7 +89,7 @@ class Writer:
 
     Parameters
     ----------
-    instance, certificate : as :func:`~schedgap.solvers.certificates.checker.parse` gives them
+    instance, certificate : values of :func:`~schedgap.solvers.certificates.checker.parse`
     """
 
     def __init__(self, instance: Mapping[str, Any], certificate: Mapping[str, Any]) -> None:
@@ -380,7 +380,7 @@ class AreaWriter(Writer):
         Parameters
         ----------
         name : the row of the slot's GPUs
-        weights : by variable
+        weights : weight of each variable
         """
         row = self.model.rows[name]
         sizes = {j: -a for j, a in row.terms.items()}
@@ -514,7 +514,7 @@ def text(instance: Mapping[str, Any], certificate: Mapping[str, Any]) -> str:
 
     Parameters
     ----------
-    instance, certificate : as :func:`~schedgap.solvers.certificates.checker.parse` gives them
+    instance, certificate : values of :func:`~schedgap.solvers.certificates.checker.parse`
     """
     checker.check(instance, certificate)
     kind = AreaWriter if certificate["form"] == "area" else Writer

@@ -44,7 +44,7 @@ def main() -> None:
 
     from ortools.sat.python import cp_model_helper as native
 
-    from schedgap.solvers.cp_sat.search import CpSearch, Listener
+    from schedgap.solvers.cp_sat.solver import CpSearch, Listener
 
     jobs: queue.SimpleQueue[tuple[Any, ...]] = queue.SimpleQueue()
     answers: queue.SimpleQueue[bool] = queue.SimpleQueue()

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from schedgap.solvers.engines.answer import Engine
 
 NAMES = ("cbc", "highs", "cpsat")
-"""Those that come with every installation, in the order of ``schedgap list``; a platform may still lack one."""
+"""Engines that come with every installation, in the order of ``schedgap list``; a platform may still lack one."""
 GROUP = "schedgap.engines"
 """Entry points of further engines, of this package or of others: ``name = "package.module:ENGINE"``."""
 

@@ -25,14 +25,14 @@ class EngineAnswer:
     Attributes
     ----------
     status, termination : what is known, and why the engine stopped
-    objective : of `values`, recomputed from them; None without values
+    objective : objective of `values`, recomputed from them; None without values
     bound : a proven bound on the optimum (lower when minimising), or None
-    values : by variable; integer variables are whole numbers. None when there is no feasible point
+    values : value of each variable; integer variables are whole numbers. None when there is no feasible point
     nodes : branch-and-bound nodes (CP-SAT: branches), or None
     doubt : why the engine's word alone proves nothing here (its declared range is exceeded), or ""
     claimed : the engine itself calls the point optimal
-    resolution : by how much `bound` may be too generous because costs were rounded
-    version : of the engine
+    resolution : largest amount by which rounded costs make `bound` too generous
+    version : version of the engine
     seconds : taken by the engine, handing the model over included
     info : further facts, JSON-compatible
     """
@@ -67,7 +67,7 @@ class EngineAnswer:
 class Engine(Protocol):
     """Solves declarative models."""
 
-    name: str  # as a user writes it
+    name: str  # name in a user's spelling
     limits: Range  # the models on which its word alone is believed
     # seconds it takes to take a model over, per second of building it in PuLP (measured at 200,000 nonzeros, rounded
     # up)

@@ -44,7 +44,7 @@ class ModelArrays:
     names: tuple[str, ...]  # (m,) of the rows; rows without variables are left out
     sense: int  # +1 minimise, -1 maximise
     cost: FloatArray  # (n,)
-    constant: float  # of the objective
+    constant: float  # constant of the objective
     # lower, upper: (n,), infinite where there is no bound
     lower: FloatArray
     upper: FloatArray

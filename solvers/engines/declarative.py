@@ -21,8 +21,9 @@ from schedgap.solvers.budget import too_large
 from schedgap.solvers.engines import engine
 from schedgap.solvers.engines.answer import Engine, EngineAnswer, rounded_bound
 from schedgap.solvers.engines.arrays import INTEGRALITY_TOLERANCE, model_arrays, rows_of
+from schedgap.solvers.engines.exact_bound import exact_bound, nothing_better
 from schedgap.solvers.engines.integers import slack_of
-from schedgap.solvers.engines.whole import BOUND_TOLERANCE, exact_bound, nothing_better, whole_model
+from schedgap.solvers.engines.whole import BOUND_TOLERANCE, whole_model
 from schedgap.solvers.incumbent import Incumbent, contradicts
 from schedgap.solvers.result import Proof, Result, SolveOptions, Status, Termination
 
@@ -37,7 +38,7 @@ class BrokenRow:
     """The row that a point breaks most, beyond the checker's tolerance."""
 
     row: str  # its name
-    amount: float  # by how much, in the row's own units
+    amount: float  # size of the violation in the row's own units
     # how much an engine's tolerances can explain: 1e-5 times the sum of the row's |coefficients| and |right-hand side|,
     # since integer variables within 1e-5 of a whole number are rounded
     allowed: float
@@ -298,7 +299,7 @@ def disagreement(solver: Engine, message: str, solution: Solution | None, **deta
 MOST_EXACT_FIRST = ("cpsat", "highs", "cbc")
 """The engines that are asked where another's declared range is exceeded."""
 RELAXATION_SHARE = 0.3
-"""Of the time that is left, for the linear relaxation where its bound is the only one that counts."""
+"""Share of the remaining time for the linear relaxation, where its bound is the only one that counts."""
 
 
 def solve_declarative(

@@ -254,7 +254,7 @@ def event_edges(arrival: Ints, length: Ints, area: Floats, capacity: float, buck
     ----------
     arrival, length : (J,) of the jobs, in slots
     area : (J,) capacity times slots
-    capacity : of a slot
+    capacity : capacity of a slot
     """
     order = np.argsort(arrival, kind="stable")
     own = area[order] / capacity

@@ -12,8 +12,8 @@ import tempfile
 from pathlib import Path
 
 from schedgap.solvers.certificates import checker, vipr
+from schedgap.solvers.certificates.content import plain
 from schedgap.solvers.certificates.linear import Rejected
-from schedgap.solvers.certificates.make import plain
 from schedgap.tools.library.collection import SHIPPED, Entry, entries
 
 NAME = "viprchk 1.1 (scipopt/vipr)"

@@ -23,7 +23,8 @@ from schedgap.catalogue.run import run_method
 from schedgap.formulations.common.errors import InputError
 from schedgap.formulations.common.instance import Json
 from schedgap.solvers.budget import Budget, OutOfBudgetError
-from schedgap.solvers.certificates.make import Effort, check, prove, prove_bound
+from schedgap.solvers.certificates.make import Effort, check, prove
+from schedgap.solvers.certificates.make_bound import prove_bound
 from schedgap.solvers.certificates.tree import Unproven
 from schedgap.solvers.result import Deadline, Proof, SolveOptions, Status
 from schedgap.tools.library.collection import SHIPPED, BestKnown, Entry, entries
@@ -32,7 +33,7 @@ from studies.library.sources import Source, sources
 
 BY = "schedgap"
 SECONDS = 8.0
-"""Of every exact method, search and proof, at an effort of 1."""
+"""Seconds of every exact method, search and proof, at an effort of 1."""
 PROVING = Effort(leaves=1_000, size=8_000)
 LARGEST_CERTIFICATE = 60_000
 """Bytes, compressed."""
@@ -60,7 +61,7 @@ def fill(
     Parameters
     ----------
     problems : ids; all where empty
-    folder : of the library
+    folder : folder of the library
     effort : factor on the seconds of each solve
     again : also those that have a record
     only : ids that contain this

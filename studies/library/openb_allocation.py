@@ -27,10 +27,10 @@ from schedgap.formulations.gang_placement.instance import WHOLE, GangPlacementIn
 from schedgap.formulations.gang_placement.scale import decode
 from schedgap.solvers.result import SolveOptions
 from schedgap.tools.judge.draft import Draft
-from schedgap.tools.judge.listings import openb
+from schedgap.tools.judge.openb import openb
 
 POPULAR = 0.95
-"""Of the pods: shapes of fragmentation are the most frequent ones until they are so many."""
+"""Share of the pods that the shapes of fragmentation cover, the most frequent first."""
 
 PUBLISHED = {"random-fit": "01-Random", "dot-product": "02-DotProd", "best-fit": "05-BestFit", "fgd": "06-FGD"}
 

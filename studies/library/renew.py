@@ -45,7 +45,7 @@ def renew(
     ----------
     names : problems, or ``PROBLEM/HEURISTIC``; all where empty
     budget : seconds for each heuristic
-    limits : of every hunt, ``jobs=4``
+    limits : limits of every hunt, ``jobs=4``
     folder : where the files are
 
     Returns

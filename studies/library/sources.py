@@ -183,7 +183,7 @@ class Source:
     Attributes
     ----------
     id : ``<problem>/<name>``
-    kind, made : as in :class:`~schedgap.tools.library.collection.BestKnown`
+    kind, made : see :class:`~schedgap.tools.library.collection.BestKnown`
     instance : itself
     terms : license and citation of the log that it was imported from
     """
@@ -254,7 +254,7 @@ def packing(shape: str, items: int, seed: int) -> Mapping[str, Json]:
     shape : ``triplets``, three items of 250 to 500 that fill a bin of 1,000; or ``uniform``, 20 to 100 into 150
         (both after E. Falkenauer, A hybrid grouping genetic algorithm for bin packing, 1996)
     items : how many
-    seed : of all that is drawn
+    seed : seed of all that is drawn
     """
     drawn = random.Random(seed)
     if shape == "triplets":
@@ -292,7 +292,7 @@ def table_of_jobs(jobs: int, seed: int) -> str:
     Parameters
     ----------
     jobs : rows
-    seed : of all that is drawn
+    seed : seed of all that is drawn
     """
     drawn = random.Random(seed)
     rows, clock = ["id,arrival,gpus,duration"], 0.0
@@ -310,7 +310,7 @@ def graph(nodes: int, seed: int) -> str:
     Parameters
     ----------
     nodes : how many, joined by a tree of nearest neighbours and nodes / 3 further links
-    seed : of all that is drawn
+    seed : seed of all that is drawn
     """
     drawn = random.Random(seed)
     at = [(drawn.random(), drawn.random()) for _ in range(nodes)]

@@ -31,7 +31,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 
-from schedgap.benchmarks.hunt import work
+from schedgap.benchmarks.hunt import journal as hunt_journal
 from schedgap.benchmarks.records import Record
 from schedgap.benchmarks.sweep.store import FILE, NO_RUN, Store, StoreError
 from schedgap.formulations.common.errors import SchedgapError
@@ -170,7 +170,10 @@ def finished_of(folder: Path) -> list[object]:
     if (folder / "run" / FILE).is_file():
         rows = rows_of(folder / "run" / FILE)
         found += [(row.key, row.finished) for row in rows if row.result.status != "error"]
-    return [*found, *(line for path in folder.rglob(work.FILE) for line in map(str, work.Journal(path).lines()))]
+    return [
+        *found,
+        *(line for path in folder.rglob(hunt_journal.FILE) for line in map(str, hunt_journal.Journal(path).lines())),
+    ]
 
 
 def halves(command: Command, folder: Path) -> list[str]:

@@ -50,7 +50,7 @@ class Command:
 
     Attributes
     ----------
-    arguments : of ``schedgap``; ``FOLDER`` stands for the folder, in which ``x.json`` is an instance
+    arguments : arguments of ``schedgap``; ``FOLDER`` stands for the folder, in which ``x.json`` is an instance
     again : what a repetition has besides
     tables : the files that are compared, without what depends on the clock
     """

@@ -102,7 +102,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m studies.speed", description=__doc__)
     parser.add_argument("names", nargs="*", metavar="NAME", help=f"one of {', '.join(MEASUREMENTS)}; or all")
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--scale", type=float, default=1.0, help="of the number of instances")
+    parser.add_argument("--scale", type=float, default=1.0, help="factor on the number of instances")
     parser.add_argument("--time-limit", type=float, help="seconds for each solve")
     parser.add_argument("--out", type=Path, help="a folder for the rows (JSON) and the figures")
     asked = parser.parse_args(arguments)

@@ -6,7 +6,7 @@ import os
 import time
 from collections.abc import Sequence
 
-from schedgap.benchmarks.instances.comm_contention.workload import small
+from schedgap.benchmarks.instances.comm_contention.random import small
 from schedgap.catalogue.comm_contention import PROBLEM
 from schedgap.catalogue.run import run_method
 from schedgap.formulations.common.instance import Json
@@ -34,9 +34,9 @@ def proofs(
 
     Parameters
     ----------
-    seed : of the first instance
+    seed : seed of the first instance
     instances : how many, times `scale`
-    tasks, load : of the preset
+    tasks, load : options of the preset
     time_limit : seconds for each; 60 where not given
     """
     run_method(PROBLEM, small(0, tasks=4), "bb", SolveOptions())  # compiles
@@ -67,8 +67,8 @@ def growth(*, seed: int = 0, instances: int = 3, scale: float = 1.0, time_limit:
 
     Parameters
     ----------
-    seed : of the first instance of each size
-    instances : of each size, times `scale`
+    seed : seed of the first instance of each size
+    instances : number of instances of each size, times `scale`
     time_limit : seconds for each solve; 60 where not given. `highs` is left out beyond 6 tasks
     """
     run_method(PROBLEM, small(0, tasks=4), "bb", SolveOptions())  # compiles

@@ -7,9 +7,10 @@ import time
 from collections.abc import Sequence
 from typing import Any
 
-from schedgap.benchmarks.instances.ddl_cluster.workload import paper, tiny
+from schedgap.benchmarks.instances.ddl_cluster.random import paper, tiny
 from schedgap.formulations.common.instance import Json
-from schedgap.formulations.ddl_cluster.instance import DdlClusterInstance, clock_of
+from schedgap.formulations.ddl_cluster.clock import clock_of
+from schedgap.formulations.ddl_cluster.instance import DdlClusterInstance
 from schedgap.formulations.ddl_cluster.simulate_plain import POLICIES
 from schedgap.heuristics.ddl_cluster.simulation import PLACEMENTS, simulate
 

@@ -26,7 +26,7 @@ from studies.speed.growth import exponent
 
 PROBLEMS = ("hadar", "ddl-cluster", "gpu-sharing", "rar-ddls")
 LONGER = (4, 16)
-"""Of all times, for the exponent in seconds of work."""
+"""Factors on all times, for the exponent in seconds of work."""
 START = 10
 """Jobs whose solve takes next to nothing but imports."""
 LEAST_SECONDS = 0.1

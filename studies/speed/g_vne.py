@@ -6,7 +6,7 @@ import os
 import time
 from collections.abc import Callable, Sequence
 
-from schedgap.benchmarks.instances.g_vne.workload import large_tree, racks, random, small, tiny
+from schedgap.benchmarks.instances.g_vne.random import large_tree, racks, random, small, tiny
 from schedgap.formulations.common.instance import Json
 from schedgap.formulations.common.numbers import MAXIMISE, ratio
 from schedgap.formulations.g_vne.instance import GVneInstance
@@ -39,7 +39,7 @@ def augmented(*, seed: int = 0, servers: int = 20, jobs: int = 10, instances: in
 
     Parameters
     ----------
-    seed : of the first instance, a random graph
+    seed : seed of the first instance, a random graph
     servers, jobs, instances : size and number
     repeat : the least of so many runs by columns counts; the arc flows run once
 
@@ -113,7 +113,7 @@ def trees(*, seed: int = 0, scale: float = 1.0, time_limit: float | None = None)
 
     Parameters
     ----------
-    seed : of the instances
+    seed : seed of the instances
     scale : below 1 the trees shrink
     time_limit : seconds; 60 where not given
     """
@@ -137,8 +137,8 @@ def graphs(*, seed: int = 0, instances: int = 3, scale: float = 1.0, time_limit:
 
     Parameters
     ----------
-    seed : of the first instance
-    instances : of each kind, times `scale`
+    seed : seed of the first instance
+    instances : number of instances of each kind, times `scale`
     time_limit : seconds for each; 10 where not given
     """
     _warm_up()
@@ -156,8 +156,8 @@ def bounds(*, seed: int = 0, instances: int = 40, scale: float = 1.0) -> list[Ro
 
     Parameters
     ----------
-    seed : of the first instance of each kind
-    instances : of each kind, times `scale`
+    seed : seed of the first instance of each kind
+    instances : number of instances of each kind, times `scale`
 
     Returns
     -------

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from schedgap.benchmarks.instances.gpu_sharing.paper import simulated
-from schedgap.benchmarks.instances.gpu_sharing.workload import small
+from schedgap.benchmarks.instances.gpu_sharing.random import small
 from schedgap.catalogue.gpu_sharing import PROBLEM as GPU_SHARING
 from schedgap.formulations.common.instance import Json
 from schedgap.formulations.gpu_sharing.dynamics import tables

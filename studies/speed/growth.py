@@ -47,7 +47,7 @@ rounds."""
 LEAST_SECONDS = 0.02
 """Runs shorter than that are left out of a fit: they tell of constant costs."""
 FITTED = 4
-"""Of the largest sizes, a fit takes so many."""
+"""Largest sizes that a fit takes."""
 
 Row = dict[str, Json]
 

@@ -16,7 +16,7 @@ from schedgap.formulations.common.instance import Json
 from schedgap.formulations.hadar.instance import HadarInstance
 from schedgap.formulations.hadar.tables import tables
 from schedgap.heuristics.hadar.rounds import Market
-from schedgap.solvers.exact.hadar.bound import block_bound
+from schedgap.solvers.exact.hadar.block_bound import block_bound
 from schedgap.solvers.result import Deadline, SolveOptions, Status
 
 Row = dict[str, Json]
@@ -43,8 +43,8 @@ def reach(
 
     Parameters
     ----------
-    seed : of the first instance of each size
-    instances : of each size, times `scale`
+    seed : seed of the first instance of each size
+    instances : number of instances of each size, times `scale`
     sizes : pairs of jobs and slots, on 6 devices
     methods : which
     time_limit : seconds for each solve; 60 where not given
@@ -105,9 +105,9 @@ def round_times(*, seed: int = 0, repeat: int = 3, scale: float = 1.0) -> list[R
 
     Parameters
     ----------
-    seed : of the instances
+    seed : seed of the instances
     repeat : the least of so many runs counts
-    scale : as ``bench --scale``; below 1 the largest sizes are left out
+    scale : factor of ``bench --scale``; below 1 the largest sizes are left out
 
     Returns
     -------
@@ -142,8 +142,8 @@ def bound_history(*, seed: int = 0, scale: float = 1.0) -> list[Row]:
 
     Parameters
     ----------
-    seed : of the workload
-    scale : as ``bench --scale``; below 1 the number of jobs shrinks
+    seed : seed of the workload
+    scale : factor of ``bench --scale``; below 1 the number of jobs shrinks
     """
     instance = trace(seed, jobs=max(10, round(480 * min(1.0, scale))))
     began = time.perf_counter()

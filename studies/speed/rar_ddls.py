@@ -14,9 +14,11 @@ import numpy as np
 from schedgap.benchmarks.instances.rar_ddls.random import large, paper
 from schedgap.formulations.common.instance import Json
 from schedgap.formulations.rar_ddls.check import check
-from schedgap.formulations.rar_ddls.instance import RarDdlsInstance, RarDdlsSolution
+from schedgap.formulations.rar_ddls.instance import RarDdlsInstance
+from schedgap.formulations.rar_ddls.solution import RarDdlsSolution
 from schedgap.heuristics.common.run import HeuristicRun
-from schedgap.heuristics.rar_ddls.baselines import ff, lpt_colocate, ls, rand
+from schedgap.heuristics.rar_ddls.baselines import ff, ls, rand
+from schedgap.heuristics.rar_ddls.lpt_colocate import lpt_colocate
 from schedgap.heuristics.rar_ddls.sjf_bco import sjf_bco
 from studies.reference_sjf_bco import placement_of, plain_sjf_bco
 
@@ -51,9 +53,9 @@ def literal_speedup(*, seed: int = 0, instances: int = 3, scale: float = 1.0) ->
 
     Parameters
     ----------
-    seed : of the first instance; the others follow
+    seed : seed of the first instance; the others follow
     instances : how many, times `scale`
-    scale : as ``bench --scale``
+    scale : factor of ``bench --scale``
 
     Returns
     -------

@@ -14,7 +14,7 @@ FAMILIES: dict[str, tuple[tuple[int, ...], tuple[int, ...], tuple[float, ...]]] 
     "mixed": ((2, 4), (1, 2, 3, 4, 6), (0.25, 0.2, 0.25, 0.15, 0.15)),
     "quads": ((4,), (1, 2, 3, 4, 6), (0.25, 0.2, 0.2, 0.1, 0.25)),
 }
-"""By name: GPUs of a server, gang sizes, and how often each size comes."""
+"""Families by name: GPUs of a server, gang sizes, and how often each size comes."""
 
 _SCALES = {1: 1, 2: 2, 3: 4, 4: 4, 6: 8}
 

@@ -8,8 +8,9 @@ import time
 from schedgap.formulations.common.instance import Json
 from schedgap.formulations.rar_ddls.check import check
 from schedgap.formulations.rar_ddls.dynamics import simulate
-from schedgap.formulations.rar_ddls.instance import RarDdlsInstance, RarDdlsSolution
+from schedgap.formulations.rar_ddls.instance import RarDdlsInstance
 from schedgap.formulations.rar_ddls.models.time_indexed import build_ilp, ilp_nonzeros
+from schedgap.formulations.rar_ddls.solution import RarDdlsSolution
 from schedgap.solvers.engines.declarative import solve_declarative
 from schedgap.solvers.exact.rar_ddls.cp import solve_cp
 from schedgap.solvers.result import Deadline, Result, SolveOptions, Status

@@ -31,7 +31,7 @@ from studies.library.sources import GANGS, WEIGHTS, one_server
 
 SEEDS = range(100, 110)
 GPUS = 32
-"""Of the server on which gangs never contend."""
+"""GPUs of the server on which gangs never contend."""
 Pieces = list[tuple[int, int]]
 """GPUs and slots of each job."""
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from support.command import Command
 from support.work import PATIENCE, wait_until
 
-from schedgap.benchmarks.hunt.work import FILE
+from schedgap.benchmarks.hunt.journal import FILE
 
 LIMITS = ("jobs=3", "servers=1", "jobs.gpus=1", "jobs.iterations=12", "start=tiny")
 

@@ -23,13 +23,15 @@ from distributed.comm import CommClosedError
 from support.work import wait_until
 
 import schedgap
-from schedgap.benchmarks.hunt.fields import parse_limits
-from schedgap.benchmarks.hunt.target import find_target, starts_of
-from schedgap.benchmarks.hunt.work import Stretch, Work, do_work
+from schedgap.benchmarks.hunt.limits import parse_limits
+from schedgap.benchmarks.hunt.starts import starts_of
+from schedgap.benchmarks.hunt.stretch import Stretch
+from schedgap.benchmarks.hunt.target import find_target
+from schedgap.benchmarks.hunt.work import Work, do_work
 from schedgap.benchmarks.instances import workload_of
 from schedgap.benchmarks.records import Record
 from schedgap.benchmarks.suites.plan import Item, plan
-from schedgap.benchmarks.suites.runner import execute
+from schedgap.benchmarks.suites.worker import execute
 from schedgap.benchmarks.sweep import cluster as cluster_module
 from schedgap.benchmarks.sweep.cluster import ClusterLost, ClusterPool, _Running, check_cluster, pool_of
 from schedgap.benchmarks.sweep.progress import Progress

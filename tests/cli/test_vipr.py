@@ -28,8 +28,9 @@ from schedgap.formulations.common.instance import Instance
 from schedgap.formulations.rar_ddls.bounds import lower_bound
 from schedgap.formulations.rar_ddls.instance import RarDdlsInstance
 from schedgap.solvers.certificates import checker, vipr
+from schedgap.solvers.certificates.content import certificate_of, plain
 from schedgap.solvers.certificates.linear import Model, Rejected
-from schedgap.solvers.certificates.make import as_vipr, certificate_of, plain
+from schedgap.solvers.certificates.make import as_vipr
 from schedgap.solvers.certificates.makers.rar_ddls import areas
 from schedgap.solvers.certificates.rules import rar_ddls
 from schedgap.tools.library.collection import Entry, entries

@@ -5,12 +5,13 @@ from oracles.comm_contention import brute_force
 from support.checks import comm_contention as check
 from support.work import Looks
 
-from schedgap.benchmarks.instances.comm_contention.workload import newcomer, small, tiny
+from schedgap.benchmarks.instances.comm_contention.random import newcomer, small, tiny
 from schedgap.catalogue.comm_contention import PROBLEM
 from schedgap.catalogue.run import run_method
 from schedgap.formulations.comm_contention.bounds import lower_bound
 from schedgap.formulations.comm_contention.check import check as typed_check
-from schedgap.formulations.comm_contention.instance import CommContentionInstance, CommContentionSolution
+from schedgap.formulations.comm_contention.instance import CommContentionInstance
+from schedgap.formulations.comm_contention.solution import CommContentionSolution
 from schedgap.formulations.common.check import CheckReport
 from schedgap.heuristics.comm_contention import policies
 from schedgap.solvers.exact.comm_contention.branch_and_bound import LARGEST, solve_bb

@@ -17,16 +17,17 @@ from support.ddl_cluster_random import placed_instance
 from support.work import PATIENCE
 
 import schedgap
-from schedgap.benchmarks.instances.ddl_cluster.workload import tiny
+from schedgap.benchmarks.instances.ddl_cluster.random import tiny
 from schedgap.formulations.common.errors import ModelRefused
 from schedgap.formulations.common.numbers import agrees
 from schedgap.formulations.ddl_cluster.bounds import lower_bound
-from schedgap.formulations.ddl_cluster.instance import LARGEST_SETS, MEMORY_CAPACITY, DdlClusterInstance, misfits
+from schedgap.formulations.ddl_cluster.clock import LARGEST_SETS, MEMORY_CAPACITY, misfits
+from schedgap.formulations.ddl_cluster.instance import DdlClusterInstance
 from schedgap.formulations.ddl_cluster.models import events, job_shop
 from schedgap.formulations.ddl_cluster.models.job_shop import build_model, model_nonzeros
 from schedgap.solvers.cp_sat.search import CpAnswer, search_cp
 from schedgap.solvers.engines.declarative import solve_declarative
-from schedgap.solvers.exact.ddl_cluster import cp_model, methods, placement
+from schedgap.solvers.exact.ddl_cluster import cp_model, methods, placement, time_grid
 from schedgap.solvers.exact.ddl_cluster.methods import solve_cp, solve_job_shop
 from schedgap.solvers.incumbent import Incumbent
 from schedgap.solvers.result import Deadline, SolveOptions, Status, Termination
@@ -225,7 +226,7 @@ def test_memory_in_the_grid(most: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """By pairs that are apart, and at once where the sets are too many; 7.5 without the memory's rows."""
     monkeypatch.setattr(cp_model, "MOST_MISFITS", most)
     instance = DdlClusterInstance.parse(json.loads((DATA / "ddl-cluster-memory.json").read_text()))
-    grid = cp_model.Grid.of(instance, [job.placement for job in instance.jobs if job.placement], 100.0)
+    grid = time_grid.Grid.of(instance, [job.placement for job in instance.jobs if job.placement], 100.0)
     assert ("cumulative" in str(cp_model.GridModel(grid).model.proto)) == (most == 0)
     result = solve_cp(instance, OPTIONS)
     assert result.status is Status.OPTIMAL and agrees(result.objective, 9.0)
@@ -276,5 +277,5 @@ def test_more_sets_than_a_linear_model_is_worth_are_refused() -> None:
             found.solution is not None
             and found.info["reason"] == f"more than {LARGEST_SETS} sets of jobs that do not fit a GPU"
         )
-    grid = cp_model.Grid.of(instance, [job.placement for job in instance.jobs if job.placement], 100.0)
+    grid = time_grid.Grid.of(instance, [job.placement for job in instance.jobs if job.placement], 100.0)
     assert "cumulative" in str(cp_model.GridModel(grid).model.proto)

@@ -4,7 +4,7 @@ import pytest
 from oracles.ddljs import brute_force
 from support.checks import ddljs as check
 
-from schedgap.benchmarks.instances.ddljs.workload import small, tiny
+from schedgap.benchmarks.instances.ddljs.random import small, tiny
 from schedgap.catalogue.ddljs import PROBLEM as DDLJS
 from schedgap.catalogue.run import run_method
 from schedgap.formulations.ddljs.models import build_ilp

@@ -11,7 +11,7 @@ from oracles.ddljs import brute_force
 from support.checks import ddljs as check
 
 import schedgap
-from schedgap.benchmarks.instances.ddljs.workload import paper, tiny
+from schedgap.benchmarks.instances.ddljs.random import paper, tiny
 from schedgap.benchmarks.judging.judge import evaluate
 from schedgap.catalogue.ddljs import PROBLEM as DDLJS
 from schedgap.catalogue.run import run_method

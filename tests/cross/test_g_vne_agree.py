@@ -4,7 +4,7 @@ import pytest
 from oracles.g_vne import brute_force, random_case
 from support.checks import g_vne as check
 
-from schedgap.benchmarks.instances.g_vne.workload import small
+from schedgap.benchmarks.instances.g_vne.random import small
 from schedgap.catalogue.g_vne import PROBLEM as G_VNE
 from schedgap.catalogue.run import run_method
 from schedgap.solvers.exact.g_vne.bound import ring_lp

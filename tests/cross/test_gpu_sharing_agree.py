@@ -4,7 +4,7 @@ import pytest
 from oracles.gpu_sharing import brute_force
 from support.checks import gpu_sharing as check
 
-from schedgap.benchmarks.instances.gpu_sharing.workload import contended, small, tiny
+from schedgap.benchmarks.instances.gpu_sharing.random import contended, small, tiny
 from schedgap.catalogue.gpu_sharing import PROBLEM as GPU_SHARING
 from schedgap.catalogue.run import run_method
 from schedgap.formulations.gpu_sharing.instance import GpuSharingInstance

@@ -8,7 +8,7 @@ import pytest
 from oracles.gpu_sharing import brute_force
 from support.checks import gpu_sharing as check
 
-from schedgap.benchmarks.instances.gpu_sharing.workload import contended, small, tiny
+from schedgap.benchmarks.instances.gpu_sharing.random import contended, small, tiny
 from schedgap.formulations.common.numbers import MINIMISE
 from schedgap.formulations.gpu_sharing.instance import GpuSharingInstance
 from schedgap.formulations.gpu_sharing.modes import choices

@@ -9,7 +9,8 @@ from schedgap.benchmarks.instances.hadar.random import contended, small
 from schedgap.catalogue.hadar import PROBLEM as HADAR
 from schedgap.catalogue.run import run_method
 from schedgap.formulations.hadar.tables import tables
-from schedgap.solvers.exact.hadar.bound import block_bound, upper_bound
+from schedgap.solvers.exact.hadar.block_bound import block_bound
+from schedgap.solvers.exact.hadar.bound import upper_bound
 from schedgap.solvers.result import SolveOptions, Status
 
 METHODS = ["colgen", "cbc", "highs", "cpsat"]

@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 from oracles.ddljs import brute_force
 
-from schedgap.benchmarks.instances.hadar.random import PRINTED, constant
-from schedgap.benchmarks.instances.rar_ddls.random import _instance, _quiet
+from schedgap.benchmarks.instances.hadar.families import PRINTED, constant
+from schedgap.benchmarks.instances.rar_ddls.families import _instance, _quiet
 from schedgap.benchmarks.ledger.verify import Trials
 from schedgap.catalogue.method import full_settings
 from schedgap.catalogue.registry import find_method, find_problem

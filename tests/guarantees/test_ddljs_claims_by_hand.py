@@ -10,7 +10,7 @@ import pytest
 
 from schedgap.formulations.ddljs.instance import DdljsInstance
 from schedgap.heuristics.common.guarantee import Case, Evaluation, Verdict, not_applicable
-from schedgap.heuristics.ddljs import gadget, guarantees
+from schedgap.heuristics.ddljs import guarantees, overload
 
 ROWS = {guarantee.id.removeprefix("004-"): guarantee for guarantee in guarantees.GUARANTEES}
 HELD, REFUTED, OPEN = Verdict.HELD, Verdict.REFUTED, Verdict.NOT_APPLICABLE
@@ -121,8 +121,8 @@ def test_lemma_5_looks_at_the_largest_rise() -> None:
 def test_the_probability_of_an_overload(
     server: float, link: float, left: float, right: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    found = {"server": gadget.Overload(server, None), "link": gadget.Overload(link, None)}
-    monkeypatch.setattr(gadget, "likeliest_overloads", lambda _: found)
+    found = {"server": overload.Overload(server, None), "link": overload.Overload(link, None)}
+    monkeypatch.setattr(overload, "likeliest_overloads", lambda _: found)
     told = ROWS["theorem-10-probability"].evaluate(Case(instance_of(HALF, servers=2), None, {}, None, None))
     assert (told.left, told.right) == (left, pytest.approx(right)) and (told.verdict is HELD) == (left <= right)
 
@@ -133,8 +133,8 @@ def test_of_servers_and_links_the_worse_is_told(monkeypatch: pytest.MonkeyPatch)
     instance = DdljsInstance.parse(data)
 
     def told(server: float, link: float) -> Evaluation:
-        found = {"server": gadget.Overload(server, None), "link": gadget.Overload(link, None)}
-        monkeypatch.setattr(gadget, "likeliest_overloads", lambda _: found)
+        found = {"server": overload.Overload(server, None), "link": overload.Overload(link, None)}
+        monkeypatch.setattr(overload, "likeliest_overloads", lambda _: found)
         return ROWS["theorem-10-probability"].evaluate(Case(instance, None, {}, None, None))
 
     servers, links = 1 - (1 - 3**-4) ** 5, 1 - (1 - 6**-4) ** 5
@@ -147,8 +147,8 @@ def test_of_servers_and_links_the_worse_is_told(monkeypatch: pytest.MonkeyPatch)
 
 
 def test_one_server_may_always_be_overloaded(monkeypatch: pytest.MonkeyPatch) -> None:
-    found = {"server": gadget.Overload(1.0, None), "link": gadget.Overload(0.0, None)}
-    monkeypatch.setattr(gadget, "likeliest_overloads", lambda _: found)
+    found = {"server": overload.Overload(1.0, None), "link": overload.Overload(0.0, None)}
+    monkeypatch.setattr(overload, "likeliest_overloads", lambda _: found)
     told = ROWS["theorem-10-probability"].evaluate(Case(instance_of(HALF), None, {}, None, None))
     assert (told.verdict, told.left, told.right) == (HELD, 1.0, 1.0)
 

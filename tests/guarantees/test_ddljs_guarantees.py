@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from oracles.ddljs import brute_force
 
-from schedgap.benchmarks.instances.ddljs.workload import (
+from schedgap.benchmarks.instances.ddljs.families import (
     FAMILIES,
     NAMED_CONCAVE,
     crowded,
@@ -22,8 +22,9 @@ from schedgap.catalogue.ddljs import Ddljs
 from schedgap.catalogue.run import run_method
 from schedgap.formulations.ddljs.instance import DdljsInstance
 from schedgap.heuristics.common.guarantee import Case, Evaluation, Guarantee, Verdict, at_most
-from schedgap.heuristics.ddljs.gadget import likeliest_overloads
+from schedgap.heuristics.ddljs import overload
 from schedgap.heuristics.ddljs.guarantees import GUARANTEES, greedy_factor
+from schedgap.heuristics.ddljs.overload import likeliest_overloads
 from schedgap.solvers.result import SolveOptions
 
 REFUTED = [
@@ -190,15 +191,14 @@ def test_an_overload_in_two_slots_counts_once() -> None:
 
 
 def test_theorem_10s_probabilities_can_be_refuted(monkeypatch: pytest.MonkeyPatch) -> None:
-    from schedgap.heuristics.ddljs import gadget
 
     claim = ROWS["004-theorem-10-probability"]
     fakes = ((0.0122, Verdict.HELD), (0.0124, Verdict.REFUTED))  # 3^-4 = 0.01235
     for chance, verdict in fakes:
-        found = {kind: gadget.Overload(chance if kind == "server" else 0.0, None) for kind in ("server", "link")}
-        monkeypatch.setattr(gadget, "likeliest_overloads", lambda _, found=found: found)
+        found = {kind: overload.Overload(chance if kind == "server" else 0.0, None) for kind in ("server", "link")}
+        monkeypatch.setattr(overload, "likeliest_overloads", lambda _, found=found: found)
         assert claim.on(Case(crowded(0), None, {}, None, None)).verdict is verdict
-    monkeypatch.setattr(gadget, "likeliest_overloads", lambda _: "too many")
+    monkeypatch.setattr(overload, "likeliest_overloads", lambda _: "too many")
     assert claim.on(Case(crowded(0), None, {}, None, None)).reason == "too many"
 
 

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from schedgap.benchmarks.instances.g_vne import workload as adversarial
-from schedgap.benchmarks.instances.g_vne.workload import NAMED
+from schedgap.benchmarks.instances.g_vne import families
+from schedgap.benchmarks.instances.g_vne.families import NAMED
 from schedgap.heuristics.common.guarantee import Case, Evaluation, Verdict, not_applicable
-from schedgap.heuristics.g_vne import guarantees, lp_rs_mde, measured
+from schedgap.heuristics.g_vne import guarantees, lp_rs_mde, measured, relaxation, ring_size_bound, rounding_counts
 
 ROWS = {guarantee.id.removeprefix("004-"): guarantee for guarantee in guarantees.GUARANTEES}
 HELD, REFUTED = Verdict.HELD, Verdict.REFUTED
@@ -88,8 +88,8 @@ def test_lemma_7_as_its_proof_counts() -> None:
 
 def test_q_by_hand_and_what_it_forbids() -> None:
     """Four GPUs: the relaxation gives all of them to the wide job, 4/3 workers; the optimum is one of each kind."""
-    instance = adversarial.ring_sizes(0)
-    assert guarantees.relaxed_workers(instance) == pytest.approx({"j0": 4 / 3, "j1": 0.0})
+    instance = families.ring_sizes(0)
+    assert ring_size_bound.relaxed_workers(instance) == pytest.approx({"j0": 4 / 3, "j1": 0.0})
     best = measured.optimum_of(instance)
     assert best == pytest.approx(4.3)
     found = ROWS["ring-size-bound"].evaluate(Case(instance, None, {}, best, best))
@@ -117,7 +117,7 @@ def relaxed(bound: float | None, complete: bool = True) -> Any:
 def test_the_optimum_and_two_programs(
     capped: Any, augmented: Any, optimum: Any, verdict: Verdict, sides: tuple[float, float], monkeypatch: Any
 ) -> None:
-    monkeypatch.setattr(lp_rs_mde, "relax", lambda instance, capped: both[capped])
+    monkeypatch.setattr(relaxation, "relax", lambda instance, capped: both[capped])
     both = {True: capped, False: augmented}
     found = of("capped-bound", optimum=optimum)
     assert found.verdict is verdict and (found.left, found.right) == pytest.approx(sides, rel=1e-6)
@@ -137,10 +137,10 @@ def test_the_repaired_theorem_8(monkeypatch: pytest.MonkeyPatch) -> None:
         limits = {1 - 1e-6: (0.3, 0.6)}
         return SimpleNamespace(both=SimpleNamespace(value=0.5, limits=limits.__getitem__))
 
-    monkeypatch.setattr(measured, "count_roundings", counts)
+    monkeypatch.setattr(rounding_counts, "count_roundings", counts)
     told: dict[str, float | None] = {"third": None, "promised": 0.6}
-    monkeypatch.setattr(measured, "chance_of_third", lambda mixture, value: told["third"])
-    monkeypatch.setattr(measured, "promised", lambda instance: told["promised"])
+    monkeypatch.setattr(rounding_counts, "chance_of_third", lambda mixture, value: told["third"])
+    monkeypatch.setattr(rounding_counts, "promised", lambda instance: told["promised"])
     found = of("theorem-8-repaired")
     assert (found.verdict, found.left, found.right) == (HELD, 0.6, 0.6)
     assert asked == [(3.0, 1000, 0)] and "a third with" not in found.reason

@@ -8,23 +8,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from schedgap.benchmarks.instances.g_vne.workload import FAMILIES, NAMED
+from schedgap.benchmarks.instances.g_vne.families import FAMILIES, NAMED
 from schedgap.benchmarks.ledger.verify import verify
 from schedgap.catalogue.g_vne import PROBLEM as G_VNE
 from schedgap.formulations.g_vne.instance import GVneInstance
 from schedgap.heuristics.common.guarantee import Case, Verdict, at_most
 from schedgap.heuristics.g_vne.lp_rs_mde import lp_rs_mde, make_plan
-from schedgap.heuristics.g_vne.measured import (
-    A_THIRD,
-    Frequency,
-    chance_of_third,
-    count_roundings,
-    program_growth,
-    promised,
-    rounding_frequencies,
-    three_conflicts,
-    two_racks,
-)
+from schedgap.heuristics.g_vne.measured import program_growth, rounding_frequencies, three_conflicts, two_racks
+from schedgap.heuristics.g_vne.rounding_counts import A_THIRD, Frequency, chance_of_third, count_roundings, promised
 
 REFUTED = {
     "004-lemma-7-embeddable": 2,

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from schedgap.benchmarks.instances.hadar.random import FORKED
+from schedgap.benchmarks.instances.hadar.families import FORKED
 from schedgap.heuristics.common.guarantee import Case, Evaluation, Verdict, not_applicable
-from schedgap.heuristics.hadar import guarantees, lemmas
+from schedgap.heuristics.hadar import conditions, guarantees, hadare_guarantees
 from schedgap.solvers.exact.hadar import colgen
 from schedgap.solvers.result import Status
 
@@ -44,17 +44,17 @@ def test_claims_on_the_ratio(claim: str, info: dict[str, Any], factor: float) ->
     # an upper bound on the optimum shows that it holds, never that it fails
     shown = of(claim, info, optimum=None, bound=optimum)
     assert (shown.verdict, shown.left) == (HELD, optimum)
-    assert of(claim, info, optimum=None, bound=optimum + 1e-6) == not_applicable(lemmas.UNKNOWN)
-    assert of(claim, info, optimum=None).reason == lemmas.UNKNOWN
-    assert of(claim, info, objective=None).reason == lemmas.NOTHING
+    assert of(claim, info, optimum=None, bound=optimum + 1e-6) == not_applicable(conditions.UNKNOWN)
+    assert of(claim, info, optimum=None).reason == conditions.UNKNOWN
+    assert of(claim, info, objective=None).reason == conditions.NOTHING
 
 
 def test_what_is_too_large_for_a_float_is_not_judged() -> None:
     for claim in ("lemma-1-fitting", "lemma-2-fitting", "theorem-2-repaired", "theorem-2-run"):
-        assert of(claim, {}).reason == lemmas.TOO_LARGE
-    assert of("certificate", {"certificate": None}).reason == lemmas.TOO_LARGE
-    assert of("lemma-2-fitting", {"max_step": 1.0}).reason == lemmas.TOO_LARGE
-    assert of("lemma-2-fitting", {"allocation_cost": 1.0}).reason == lemmas.TOO_LARGE
+        assert of(claim, {}).reason == conditions.TOO_LARGE
+    assert of("certificate", {"certificate": None}).reason == conditions.TOO_LARGE
+    assert of("lemma-2-fitting", {"max_step": 1.0}).reason == conditions.TOO_LARGE
+    assert of("lemma-2-fitting", {"allocation_cost": 1.0}).reason == conditions.TOO_LARGE
 
 
 def test_the_step_that_was_seen_is_told() -> None:
@@ -75,9 +75,9 @@ def test_the_cost_of_an_allocation(claim: str, other: str) -> None:
     found = of(claim, {"allocation_cost": 2.5, other: 2.0})
     assert (found.verdict, found.left, found.right) == (REFUTED, 2.5, 2.0)
     for info in ({"allocation_cost": 2.0}, {other: 2.0}):
-        assert of(claim, info).reason == lemmas.TOO_LARGE
+        assert of(claim, info).reason == conditions.TOO_LARGE
     assert of(claim, {"admitted": 0}).reason == "nothing was admitted"
-    assert of(claim, {"admitted": 1}).reason == lemmas.TOO_LARGE
+    assert of(claim, {"admitted": 1}).reason == conditions.TOO_LARGE
 
 
 @pytest.mark.parametrize(("claim", "right"), [("initial-dual", 6.0), ("initial-dual-repaired", 3.0)])
@@ -139,10 +139,10 @@ def test_the_optima_of_p1_and_p2(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def chain(monkeypatch: pytest.MonkeyPatch, cru: Any, nodes: int = 0) -> tuple[Evaluation, Evaluation]:
     """Theorem 3 as printed and with <=, for CRU^1..CRU^(n+1); a text is why there are none."""
-    monkeypatch.setattr(guarantees, "_too_long", lambda *_: cru if isinstance(cru, str) else None)
+    monkeypatch.setattr(hadare_guarantees, "_too_long", lambda *_: cru if isinstance(cru, str) else None)
     speed = np.ones((1, max(nodes, 1)))
-    monkeypatch.setattr(guarantees, "_work_and_speed", lambda _: (np.ones(1), speed))
-    monkeypatch.setattr(guarantees, "utilisation_by_copies", lambda work, speed, copies: list(cru[:copies]))
+    monkeypatch.setattr(hadare_guarantees, "_work_and_speed", lambda _: (np.ones(1), speed))
+    monkeypatch.setattr(hadare_guarantees, "utilisation_by_copies", lambda work, speed, copies: list(cru[:copies]))
     return of("theorem-3", {}), of("theorem-3-weak", {})
 
 
@@ -163,12 +163,12 @@ def test_theorem_3_says_which_copies(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_what_is_not_simulated_is_not_judged(monkeypatch: pytest.MonkeyPatch) -> None:
     for slots, told in ((2000.0, False), (2000.5, True)):
-        why = guarantees._too_long(np.array([slots, slots]), np.array([[2.0, 4.0], [2.0, 4.0]]))
+        why = hadare_guarantees._too_long(np.array([slots, slots]), np.array([[2.0, 4.0], [2.0, 4.0]]))
         assert (why is not None) == told
-    monkeypatch.setattr(guarantees, "LONGEST_CHAIN", 0)
+    monkeypatch.setattr(hadare_guarantees, "LONGEST_CHAIN", 0)
     for claim in ("theorem-3", "theorem-3-weak", "corollary", "corollary-busy"):
         assert "0 slots of work" in of(claim, {}).reason
     monkeypatch.undo()
-    monkeypatch.setattr(guarantees, "fork", lambda *_: SimpleNamespace(busy=[1.0], rounds={}))
+    monkeypatch.setattr(hadare_guarantees, "fork", lambda *_: SimpleNamespace(busy=[1.0], rounds={}))
     for claim in ("corollary", "corollary-busy"):
         assert of(claim, {}) == not_applicable("everything is done in one round")

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from schedgap.benchmarks.instances.hadar.random import (
+from schedgap.benchmarks.instances.hadar.families import (
     FAMILIES,
     FORKED,
     NAMED,
@@ -25,9 +25,9 @@ from schedgap.catalogue.hadar import PROBLEM as HADAR
 from schedgap.catalogue.method import full_settings
 from schedgap.formulations.hadar.instance import HadarInstance
 from schedgap.heuristics.common.guarantee import Case, Verdict, at_most
-from schedgap.heuristics.hadar import guarantees, lemmas
+from schedgap.heuristics.hadar import conditions, guarantees, hadare_guarantees
+from schedgap.heuristics.hadar.forked_rounds import utilisation_by_copies
 from schedgap.heuristics.hadar.guarantees import recursion_growth
-from schedgap.heuristics.hadar.hadare import utilisation_by_copies
 from schedgap.heuristics.hadar.online import admit
 from schedgap.solvers.result import SolveOptions
 
@@ -201,7 +201,7 @@ def test_p1_and_p2_differ_on_the_papers_own_example() -> None:
     assert (told.left, told.right) == (110.0, pytest.approx(94.6667, abs=1e-4))
     assert ROWS["002-equivalence-repaired"].on(case).verdict is Verdict.HELD
     p1 = HadarInstance.parse({**fig1.to_dict(), "all_jobs_must_finish": True})
-    assert ROWS["002-equivalence"].on(replace(case, instance=p1)).outside == lemmas.P2.text
+    assert ROWS["002-equivalence"].on(replace(case, instance=p1)).outside == conditions.P2.text
 
 
 def test_lemma_1_needs_more_than_it_says() -> None:
@@ -212,7 +212,7 @@ def test_lemma_1_needs_more_than_it_says() -> None:
     assert told.right == pytest.approx(2 * case.info["max_step"] * 1.0)
     assert case.info["initial_dual"] == pytest.approx(0.25) and case.info["max_step"] > 300
     high = replace(case, info={**case.info, "initial_dual": 2000.1})
-    assert ROWS["002-lemma-1-fitting"].on(high).outside == lemmas.DUAL_LOW.text
+    assert ROWS["002-lemma-1-fitting"].on(high).outside == conditions.DUAL_LOW.text
     low = replace(case, info={**case.info, "initial_dual": 2000.0})
     assert not ROWS["002-lemma-1-fitting"].on(low).outside
 
@@ -256,21 +256,21 @@ def test_every_assumption_about_hadar_can_fail() -> None:
     case = case_on(NAMED[4], "hadar-online", dict(PRINTED))
     must = HadarInstance.parse({**NAMED[4].to_dict(), "all_jobs_must_finish": True})
     changes = {
-        lemmas.P2: replace(case, instance=must),
-        lemmas.NO_DELAY: replace(case, info={**case.info, "restart_delay": 0.5}),
-        lemmas.NOT_STOPPED: replace(case, info={**case.info, "stopped": "time limit"}),
-        lemmas.EXACT: replace(case, info={**case.info, "exact": False}),
-        lemmas.PRINTED_PRICES: replace(case, options={**case.options, "eta": "horizon"}),
-        lemmas.SOMETHING: replace(case, optimum=0.0),
-        lemmas.DUAL_LOW: replace(case, info={**case.info, "initial_dual": None}),
-        lemmas.EARLY: case,
+        conditions.P2: replace(case, instance=must),
+        conditions.NO_DELAY: replace(case, info={**case.info, "restart_delay": 0.5}),
+        conditions.NOT_STOPPED: replace(case, info={**case.info, "stopped": "time limit"}),
+        conditions.EXACT: replace(case, info={**case.info, "exact": False}),
+        conditions.PRINTED_PRICES: replace(case, options={**case.options, "eta": "horizon"}),
+        conditions.SOMETHING: replace(case, optimum=0.0),
+        conditions.DUAL_LOW: replace(case, info={**case.info, "initial_dual": None}),
+        conditions.EARLY: case,
     }
     for assumption, outside in changes.items():
         assert assumption.fails is not None and assumption.fails(outside), assumption.text
     early = replace(case, options={"price": "early", "umin": "direct", "eta": "printed"})
-    assert lemmas.EARLY.fails is not None and lemmas.EARLY.fails(early) is None
+    assert conditions.EARLY.fails is not None and conditions.EARLY.fails(early) is None
     late = replace(case, options={"price": "early", "umin": "printed", "eta": "printed"})
-    assert lemmas.EARLY.fails(late) and lemmas.EARLY.fails(
+    assert conditions.EARLY.fails(late) and conditions.EARLY.fails(
         replace(case, options={"price": "printed", "umin": "direct"})
     )
 
@@ -288,8 +288,8 @@ def test_the_corollary_round_by_round() -> None:
 def of_four_nodes(cru: list[float], monkeypatch: pytest.MonkeyPatch) -> dict[str, Verdict]:
     """The verdicts on Theorem 3 for given CRU^1..CRU^5."""
     work_and_speed = np.full(1, 10.0), np.ones((1, 4))
-    monkeypatch.setattr(guarantees, "_work_and_speed", lambda _: work_and_speed)
-    monkeypatch.setattr(guarantees, "utilisation_by_copies", lambda work, speed, copies: list(cru[:copies]))
+    monkeypatch.setattr(hadare_guarantees, "_work_and_speed", lambda _: work_and_speed)
+    monkeypatch.setattr(hadare_guarantees, "utilisation_by_copies", lambda work, speed, copies: list(cru[:copies]))
     case = Case(FORKED[0], None, {}, None, None)
     return {
         "printed": ROWS["002-theorem-3"].on(case).verdict,
@@ -367,4 +367,4 @@ def test_small_demands_are_at_most_a_tenth_of_a_machine() -> None:
     case = Case(small_demands(1), 1.0, {"exact": True, "alpha": 3.0}, 6.5, 6.5, options)
     assert row.on(case).verdict is Verdict.REFUTED and row.on(replace(case, optimum=5.5)).verdict is Verdict.HELD
     wide = replace(case, instance=NAMED[5])
-    assert row.on(wide).outside == lemmas.SMALL.text
+    assert row.on(wide).outside == conditions.SMALL.text

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from schedgap.benchmarks.ledger.verify import repeat_command
+from schedgap.benchmarks.ledger.counterexamples import repeat_command
 from schedgap.benchmarks.report.compare import compare
 from schedgap.benchmarks.worst import worst_instances
 from schedgap.catalogue.registry import all_problems, load_instance

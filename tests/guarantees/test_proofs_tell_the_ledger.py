@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from schedgap.benchmarks.judging.judge import all_verdicts
+from schedgap.benchmarks.judging.ledger_verdicts import all_verdicts
 
 DOCS = Path(__file__).parents[2] / "docs"
 PROOFS = sorted(DOCS.glob("proofs-*.md"))

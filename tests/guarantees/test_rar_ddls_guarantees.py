@@ -18,21 +18,19 @@ from support.rar_brute_force import brute_force, random_tiny
 from support.rar_random import random_small
 from support.rar_sjf_bco_reference import plain_sjf_bco
 
-from schedgap.benchmarks.instances.rar_ddls.random import FAMILIES, single_gpu, tiny
+from schedgap.benchmarks.instances.rar_ddls.families import FAMILIES, single_gpu
+from schedgap.benchmarks.instances.rar_ddls.random import tiny
 from schedgap.catalogue.rar_ddls import PROBLEM as RAR_DDLS
 from schedgap.catalogue.registry import load_instance
 from schedgap.formulations.common.options import keywords
 from schedgap.formulations.rar_ddls.instance import RarDdlsInstance
 from schedgap.formulations.rar_ddls.rates import rate_table
 from schedgap.heuristics.common.guarantee import Case, Evaluation, Guarantee, Verdict
-from schedgap.heuristics.rar_ddls.guarantees import (
-    GROWTH,
-    GUARANTEES,
-    running_time_growth,
-    smallest_limit,
-    sorting_steps,
-)
-from schedgap.heuristics.rar_ddls.sjf_bco import impossible, sjf_bco_plus
+from schedgap.heuristics.rar_ddls.estimates import impossible
+from schedgap.heuristics.rar_ddls.guarantees import GUARANTEES
+from schedgap.heuristics.rar_ddls.running_time import GROWTH, running_time_growth, sorting_steps
+from schedgap.heuristics.rar_ddls.sjf_bco import sjf_bco_plus
+from schedgap.heuristics.rar_ddls.smallest_limit import smallest_limit
 from schedgap.heuristics.rar_ddls.vertex_coloring import (
     chromatic_number,
     evaluate_coloring,

@@ -4,7 +4,8 @@ import copy
 
 import pytest
 
-from schedgap.benchmarks.judging.judge import all_verdicts, evaluate
+from schedgap.benchmarks.judging.judge import evaluate
+from schedgap.benchmarks.judging.ledger_verdicts import all_verdicts
 from schedgap.benchmarks.ledger.verify import Trials
 from schedgap.catalogue.registry import find_method, parse_instance
 from schedgap.heuristics.common.guarantee import Verdict

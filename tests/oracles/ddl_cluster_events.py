@@ -11,7 +11,8 @@ from itertools import accumulate
 
 from schedgap.formulations.common.instance import Json
 from schedgap.formulations.common.numbers import exact
-from schedgap.formulations.ddl_cluster.instance import MEMORY_CAPACITY, DdlClusterInstance, Gpu, clock_of
+from schedgap.formulations.ddl_cluster.clock import MEMORY_CAPACITY, clock_of
+from schedgap.formulations.ddl_cluster.instance import DdlClusterInstance, Gpu
 from schedgap.formulations.ddl_cluster.simulate_plain import POLICIES
 
 

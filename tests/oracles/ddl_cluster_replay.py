@@ -10,7 +10,8 @@ from support.ddl_cluster_random import placed_instance
 
 from oracles.ddl_cluster_events import plain_run
 from schedgap.formulations.ddl_cluster.audit import audit
-from schedgap.formulations.ddl_cluster.instance import DdlClusterInstance, clock_of
+from schedgap.formulations.ddl_cluster.clock import clock_of
+from schedgap.formulations.ddl_cluster.instance import DdlClusterInstance
 from schedgap.formulations.ddl_cluster.simulate_plain import POLICIES, Log, simulate_plain
 
 

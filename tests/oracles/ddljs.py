@@ -16,7 +16,7 @@ from fractions import Fraction
 from typing import Any
 
 from oracles import TooManyError
-from schedgap.benchmarks.instances.ddljs.workload import tiny
+from schedgap.benchmarks.instances.ddljs.random import tiny
 from schedgap.formulations.common.instance import Solution
 from schedgap.formulations.common.numbers import exact
 from schedgap.formulations.ddljs.instance import DdljsInstance, Job, Utility

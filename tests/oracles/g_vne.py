@@ -13,7 +13,7 @@ from fractions import Fraction
 from typing import Literal
 
 from oracles import TooManyError
-from schedgap.benchmarks.instances.g_vne.workload import tiny
+from schedgap.benchmarks.instances.g_vne.random import tiny
 from schedgap.formulations.common.instance import Solution
 from schedgap.formulations.common.numbers import exact
 from schedgap.formulations.common.substrate import SubstrateInstance

@@ -9,8 +9,8 @@ import numba
 import numpy as np
 from numpy.typing import NDArray
 
+from schedgap.heuristics.hadar.round_devices import bottleneck
 from schedgap.heuristics.hadar.rounds import Market, prices, worth
-from schedgap.heuristics.hadar.simulate import bottleneck
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]

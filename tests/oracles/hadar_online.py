@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from schedgap.formulations.hadar.pricing import Automaton, best_schedules, demand, slot_costs, trace
 from schedgap.formulations.hadar.tables import JobTable
-from schedgap.heuristics.hadar.online import Prices
+from schedgap.heuristics.hadar.online_prices import Prices
 
 Ints = NDArray[np.int64]
 

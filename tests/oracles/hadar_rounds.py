@@ -12,8 +12,9 @@ from scipy.optimize import linprog
 
 from schedgap.formulations.hadar.instance import HadarInstance
 from schedgap.formulations.hadar.tables import FINEST, ProgressTables, tables
-from schedgap.heuristics.hadar.baselines import one_type, time_fractions
-from schedgap.heuristics.hadar.simulate import bottleneck, take_any
+from schedgap.heuristics.hadar.baselines import one_type
+from schedgap.heuristics.hadar.gavel import time_fractions
+from schedgap.heuristics.hadar.round_devices import bottleneck, take_any
 
 Ints = NDArray[np.int64]
 

@@ -14,11 +14,11 @@ from typing import Any, TypeVar
 import numpy as np
 
 from oracles.gang_placement import random_case as random_gangs
-from schedgap.benchmarks.instances.comm_contention import workload as comm_contention
-from schedgap.benchmarks.instances.ddl_cluster import workload as ddl_cluster
-from schedgap.benchmarks.instances.ddljs import workload as ddljs
-from schedgap.benchmarks.instances.g_vne import workload as g_vne
-from schedgap.benchmarks.instances.gpu_sharing import workload as gpu_sharing
+from schedgap.benchmarks.instances.comm_contention import random as comm_contention_random
+from schedgap.benchmarks.instances.ddl_cluster import random as ddl_cluster_random
+from schedgap.benchmarks.instances.ddljs import random as ddljs_random
+from schedgap.benchmarks.instances.g_vne import random as g_vne_random
+from schedgap.benchmarks.instances.gpu_sharing import random as gpu_sharing_random
 from schedgap.benchmarks.instances.hadar import random as hadar
 from schedgap.formulations.comm_contention.instance import CommContentionInstance
 from schedgap.formulations.common.errors import InputError
@@ -164,7 +164,7 @@ def _network(numbers: Numbers, data: Fields) -> None:
 def hard_g_vne(seed: int, *, family: str) -> GVneInstance:
     """2 or 3 servers, 2 to 4 jobs of at most 2 or 3 workers, links that hold few rings."""
     numbers = Numbers(seed, family)
-    made = g_vne.tiny(seed, servers=numbers.whole(2, 3), jobs=numbers.whole(2, 4), workers=numbers.whole(2, 3))
+    made = g_vne_random.tiny(seed, servers=numbers.whole(2, 3), jobs=numbers.whole(2, 4), workers=numbers.whole(2, 3))
     data = made.to_dict()
     numbers.equal(data["jobs"])
     _network(numbers, data)
@@ -178,7 +178,7 @@ def hard_g_vne(seed: int, *, family: str) -> GVneInstance:
 def hard_ddljs(seed: int, *, family: str) -> DdljsInstance:
     """1 or 2 servers, 2 or 3 jobs of at most 2 workers, 2 or 3 slots; every kind of utility."""
     numbers = Numbers(seed, family)
-    made = ddljs.tiny(seed, servers=numbers.whole(1, 2), jobs=numbers.whole(2, 3), horizon=numbers.whole(2, 3))
+    made = ddljs_random.tiny(seed, servers=numbers.whole(1, 2), jobs=numbers.whole(2, 3), horizon=numbers.whole(2, 3))
     data = made.to_dict()
     numbers.equal(data["jobs"])
     _network(numbers, data)
@@ -200,7 +200,7 @@ def hard_comm_contention(seed: int, *, family: str) -> CommContentionInstance:
     """2 or 3 tasks; released at 0, or when others may just be over; with and without latency and penalty."""
     numbers = Numbers(seed, family)
     tasks = 2 if numbers.chance(0.6) else 3
-    data = comm_contention.tiny(seed, tasks=tasks).to_dict()
+    data = comm_contention_random.tiny(seed, tasks=tasks).to_dict()
     link = data["link"]
     _of(numbers, link, ("latency", "contention_penalty"), numbers.size)
     link["seconds_per_unit"] = numbers.size(link["seconds_per_unit"])
@@ -244,7 +244,7 @@ def _decimals(numbers: Numbers, value: float) -> float:
 def hard_ddl_cluster(seed: int, *, family: str) -> DdlClusterInstance:
     """2 placed jobs of 1 or 2 GPUs and one or two iterations; tasks over a few orders of magnitude."""
     numbers = Numbers(seed, family)
-    data = ddl_cluster.tiny(seed, jobs=2, iterations=numbers.whole(1, 2)).to_dict()
+    data = ddl_cluster_random.tiny(seed, jobs=2, iterations=numbers.whole(1, 2)).to_dict()
     link = data["link"]
     link["latency"] = numbers.pick([0.0, 0.5])
     _of(numbers, link, ("latency", "contention_penalty", "seconds_per_unit"), numbers.size)
@@ -260,7 +260,7 @@ def hard_gpu_sharing(seed: int, *, family: str) -> GpuSharingInstance:
     """2 or 3 jobs on 2 GPUs; iterations that end at a slot's end, nearly, and loads that fill the memory, nearly."""
     numbers = Numbers(seed, family)
     jobs = 2 if numbers.chance(0.4) else 3
-    data = gpu_sharing.tiny(seed, jobs=jobs, gpus=2, slots=3, arrivals=2, horizon=numbers.whole(5, 9)).to_dict()
+    data = gpu_sharing_random.tiny(seed, jobs=jobs, gpus=2, slots=3, arrivals=2, horizon=numbers.whole(5, 9)).to_dict()
     numbers.equal(data["jobs"])
     length = data["slot_length"] = numbers.size(data["slot_length"])
     loads = []

@@ -12,10 +12,10 @@ from scipy.optimize import linprog
 
 from oracles import TooManyError, ddl_cluster_rows, g_vne, gpu_sharing, hadar, rar_ddls
 from oracles.gang_placement import Search
-from schedgap.benchmarks.instances.comm_contention.workload import tiny as tiny_comm
-from schedgap.benchmarks.instances.ddljs.workload import tiny as tiny_ddljs
-from schedgap.benchmarks.instances.gang_placement.workload import tiny as tiny_gangs
-from schedgap.benchmarks.instances.gpu_sharing.workload import tiny as tiny_gpu_sharing
+from schedgap.benchmarks.instances.comm_contention.random import tiny as tiny_comm
+from schedgap.benchmarks.instances.ddljs.random import tiny as tiny_ddljs
+from schedgap.benchmarks.instances.gang_placement.random import tiny as tiny_gangs
+from schedgap.benchmarks.instances.gpu_sharing.random import tiny as tiny_gpu_sharing
 from schedgap.catalogue.registry import find_problem
 from schedgap.formulations.comm_contention.instance import CommContentionInstance
 from schedgap.formulations.comm_contention.models import horizon

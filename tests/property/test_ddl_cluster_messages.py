@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from support.ddl_cluster_clusters import random_cluster
 
 from schedgap.formulations.common.numbers import exact
-from schedgap.formulations.ddl_cluster.instance import clock_of
+from schedgap.formulations.ddl_cluster.clock import clock_of
 from schedgap.formulations.ddl_cluster.simulate_plain import POLICIES
 from schedgap.heuristics.ddl_cluster.simulation import PLACEMENTS, simulate
 

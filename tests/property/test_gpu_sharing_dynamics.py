@@ -12,10 +12,11 @@ from hypothesis import strategies as st
 from oracles.gpu_sharing import divisors, fits, load, replay
 from support.checks import gpu_sharing as check
 
-from schedgap.benchmarks.instances.gpu_sharing.workload import small, tiny
+from schedgap.benchmarks.instances.gpu_sharing.random import small, tiny
 from schedgap.formulations.common.numbers import exact
 from schedgap.formulations.gpu_sharing.dynamics import exact_work, iteration_time, tables
-from schedgap.formulations.gpu_sharing.modes import Mode, choices, loss_integers, placed
+from schedgap.formulations.gpu_sharing.gpu_lists import placed
+from schedgap.formulations.gpu_sharing.modes import Mode, choices, loss_integers
 from schedgap.formulations.gpu_sharing.schedule import simulate
 from schedgap.heuristics.gpu_sharing.sharing import sjf_ffs
 

@@ -7,7 +7,7 @@ import pytest
 from oracles import gpu_sharing_preemptive as plain
 
 from schedgap.benchmarks.instances.gpu_sharing.paper import simulated
-from schedgap.benchmarks.instances.gpu_sharing.workload import contended, small, tiny
+from schedgap.benchmarks.instances.gpu_sharing.random import contended, small, tiny
 from schedgap.formulations.gpu_sharing.instance import GpuSharingInstance
 from schedgap.heuristics.gpu_sharing.preemptive import pollux, tiresias
 

@@ -13,22 +13,14 @@ from support.checks import gpu_sharing_elastic as check_elastic
 from support.gpu_sharing_plain_policy import plain_sjf_bsbf
 from support.work import PASSED
 
-from schedgap.benchmarks.instances.gpu_sharing.workload import contended, small
+from schedgap.benchmarks.instances.gpu_sharing.random import contended, small
 from schedgap.catalogue.gpu_sharing import PROBLEM as GPU_SHARING
 from schedgap.formulations.common.errors import InputError
 from schedgap.formulations.gpu_sharing.dynamics import tables
 from schedgap.formulations.gpu_sharing.instance import GpuSharingInstance
+from schedgap.heuristics.gpu_sharing.exclusive_policies import easy, fifo, sjf, sjf_priced, sjf_reserve
 from schedgap.heuristics.gpu_sharing.preemptive import pollux, tiresias
-from schedgap.heuristics.gpu_sharing.sharing import (
-    easy,
-    fifo,
-    sjf,
-    sjf_bsbf,
-    sjf_bsbf_plus,
-    sjf_ffs,
-    sjf_priced,
-    sjf_reserve,
-)
+from schedgap.heuristics.gpu_sharing.sharing import sjf_bsbf, sjf_bsbf_plus, sjf_ffs
 from schedgap.solvers.exact.gpu_sharing.bound import capacity_weights, lower_bound, priced_starts, sharing_factor
 from schedgap.solvers.result import Deadline
 

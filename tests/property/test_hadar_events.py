@@ -11,12 +11,15 @@ from oracles import hadar_rounds as plain
 from support.checks import hadar as check
 
 from schedgap.benchmarks.instances.hadar.random import contended, small, tiny
-from schedgap.formulations.hadar.instance import HadarInstance, by_slot
+from schedgap.formulations.hadar.instance import HadarInstance
 from schedgap.formulations.hadar.placement import entries_of
+from schedgap.formulations.hadar.solution import by_slot
 from schedgap.formulations.hadar.tables import tables
 from schedgap.heuristics.common.run import HeuristicRun
 from schedgap.heuristics.hadar import baselines, rounds
-from schedgap.heuristics.hadar.baselines import gavel, tiresias, yarn_cs
+from schedgap.heuristics.hadar import gavel as hadar_gavel
+from schedgap.heuristics.hadar.baselines import tiresias, yarn_cs
+from schedgap.heuristics.hadar.gavel import gavel
 from schedgap.heuristics.hadar.simulate import Simulated, simulate
 
 
@@ -72,7 +75,7 @@ def test_policies_from_event_to_event(seed: int, monkeypatch: pytest.MonkeyPatch
         plain.simulate(instance, plain.yarn_cs(instance, backfill), delay),
     )
     by_class = objective == "max-min" and bool(rng.integers(2))
-    monkeypatch.setattr(baselines, "MOST_APART", len(instance.jobs) - by_class)
+    monkeypatch.setattr(hadar_gavel, "MOST_APART", len(instance.jobs) - by_class)
     expected = plain.simulate(instance, plain.gavel(instance, objective, by_class), delay)
     for piece in (baselines.PIECE, 30):  # rounds counted in one go, and in several
         monkeypatch.setattr(baselines, "PIECE", piece)
@@ -86,7 +89,7 @@ def test_fractions_by_class_are_an_optimum_of_the_program_by_job(seed: int) -> N
     jobs = [job | {"id": f"{job['id']}-{copy}"} for job in drawn["jobs"] for copy in range(1 + seed % 4)]
     data = tables(HadarInstance.parse({**drawn, "jobs": jobs}))
     some = np.random.default_rng(seed).permutation(len(jobs))[: max(2, len(jobs) * 2 // 3)]
-    fractions, value = baselines.time_fractions(data, some, np.zeros(0), "max-min", by_class=True)
+    fractions, value = hadar_gavel.time_fractions(data, some, np.zeros(0), "max-min", by_class=True)
     ratio, most = plain.most_of_max_min(data, some)
     gain = (plain.shares(data, some) * fractions).sum(axis=1)
     assert value == pytest.approx(ratio, rel=1e-6, abs=1e-9)

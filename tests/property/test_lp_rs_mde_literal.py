@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 from oracles.lp_rs_mde import Omega, Row, capacities, overload_factors, program, rounded, selected_sizes, valid_mappings
 
-from schedgap.benchmarks.instances.g_vne.workload import NAMED, thin, tiny
+from schedgap.benchmarks.instances.g_vne.families import NAMED, thin
+from schedgap.benchmarks.instances.g_vne.random import tiny
 from schedgap.formulations.g_vne.instance import GVneInstance
 from schedgap.heuristics.g_vne.lp_rs_mde import Plan, lp_rs_mde_printed, make_plan
 from schedgap.heuristics.g_vne.measured import three_conflicts

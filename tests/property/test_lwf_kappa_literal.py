@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 from oracles.lwf_kappa import Gpu, adadual, lwf_kappa
 
-from schedgap.benchmarks.instances.ddl_cluster.workload import small, tiny
-from schedgap.formulations.ddl_cluster.instance import MEMORY_CAPACITY, DdlClusterInstance, clock_of
+from schedgap.benchmarks.instances.ddl_cluster.random import small, tiny
+from schedgap.formulations.ddl_cluster.clock import MEMORY_CAPACITY, clock_of
+from schedgap.formulations.ddl_cluster.instance import DdlClusterInstance
 from schedgap.heuristics.common.growth import Steps
 from schedgap.heuristics.ddl_cluster.guarantees import (
     decision_growth,

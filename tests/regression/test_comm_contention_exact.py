@@ -12,10 +12,13 @@ from support.comm_contention_plain_policies import RULES, plain
 
 from schedgap.catalogue.comm_contention import PROBLEM
 from schedgap.catalogue.run import run_method
+from schedgap.formulations.comm_contention.admissions import starts_of
 from schedgap.formulations.comm_contention.bounds import lower_bound
-from schedgap.formulations.comm_contention.check import replay_exactly
-from schedgap.formulations.comm_contention.dynamics import best_of_order, one_at_a_time, simulate, starts_of
+from schedgap.formulations.comm_contention.check_replays import replay_exactly
+from schedgap.formulations.comm_contention.dynamics import simulate
 from schedgap.formulations.comm_contention.instance import CommContentionInstance
+from schedgap.formulations.comm_contention.one_at_a_time import one_at_a_time
+from schedgap.formulations.comm_contention.order_program import best_of_order
 from schedgap.formulations.common.errors import InputError
 from schedgap.formulations.common.instance import Solution
 from schedgap.formulations.common.numbers import exact

@@ -10,12 +10,13 @@ from support.checks import comm_contention as check
 
 from schedgap.catalogue.comm_contention import PROBLEM
 from schedgap.catalogue.run import run_method
-from schedgap.formulations.comm_contention.dynamics import best_of_order
 from schedgap.formulations.comm_contention.instance import CommContentionInstance
 from schedgap.formulations.comm_contention.models import build_ilp
+from schedgap.formulations.comm_contention.order_program import best_of_order
 from schedgap.formulations.common.errors import InputError
 from schedgap.formulations.common.numbers import exact
-from schedgap.solvers.exact.comm_contention.branch_and_bound import after_completions, solve_bb
+from schedgap.solvers.exact.comm_contention.after_completions import after_completions
+from schedgap.solvers.exact.comm_contention.branch_and_bound import solve_bb
 from schedgap.solvers.result import SolveOptions, Status
 
 

@@ -18,7 +18,7 @@ from support.engine_models import ModelMaker
 from support.work import PATIENCE
 
 from schedgap.formulations.common.declarative import DeclarativeModel
-from schedgap.solvers.cp_sat.search import CpSearch, Listener, cp_parameters
+from schedgap.solvers.cp_sat.solver import CpSearch, Listener, cp_parameters
 from schedgap.solvers.engines import engine
 from schedgap.solvers.result import SolveOptions, Status
 

@@ -10,9 +10,9 @@ from support.checks import ddl_cluster as check
 from schedgap.catalogue.ddl_cluster import PROBLEM as DDL_CLUSTER
 from schedgap.catalogue.run import run_method
 from schedgap.formulations.ddl_cluster.bounds import lower_bound
+from schedgap.formulations.ddl_cluster.given_placement import given_placement
 from schedgap.formulations.ddl_cluster.instance import DdlClusterInstance
 from schedgap.formulations.ddl_cluster.simulate_plain import simulate_plain, solution_of
-from schedgap.formulations.ddl_cluster.timetable import given_placement
 from schedgap.solvers.result import SolveOptions
 
 CASES = sorted((Path(__file__).parents[1] / "data").glob("ddl-cluster-*.json"))

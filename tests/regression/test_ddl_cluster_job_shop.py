@@ -13,9 +13,10 @@ from support.checks import ddl_cluster as check
 from schedgap.benchmarks.instances import workload_of
 from schedgap.catalogue.registry import all_problems
 from schedgap.formulations.common.numbers import exact
+from schedgap.formulations.ddl_cluster.given_placement import Sharing, given_placement
 from schedgap.formulations.ddl_cluster.instance import DdlClusterInstance
 from schedgap.formulations.ddl_cluster.simulate_plain import simulate_plain
-from schedgap.formulations.ddl_cluster.timetable import AllReduce, Plan, Sharing, given_placement, timetable
+from schedgap.formulations.ddl_cluster.timetable import AllReduce, Plan, timetable
 from schedgap.solvers.exact.ddl_cluster.cp_model import rounded_run
 from schedgap.solvers.exact.ddl_cluster.methods import solve_cp, solve_job_shop
 from schedgap.solvers.result import SolveOptions, Status, Termination

@@ -13,7 +13,8 @@ from support.ddl_cluster_clusters import random_cluster
 
 import schedgap
 from schedgap.formulations.common.numbers import exact
-from schedgap.formulations.ddl_cluster.instance import DdlClusterInstance, clock_of
+from schedgap.formulations.ddl_cluster.clock import clock_of
+from schedgap.formulations.ddl_cluster.instance import DdlClusterInstance
 
 ATTACK = Path(__file__).resolve().parents[1] / "data" / "attack"
 """Files of an attack on the answers: transfers of 1e-4 s and less that are a little longer than whole 1e-10 s."""

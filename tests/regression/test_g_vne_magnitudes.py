@@ -3,7 +3,7 @@
 import pytest
 from oracles.g_vne import brute_force, random_case
 
-from schedgap.benchmarks.instances.g_vne.workload import large_tree
+from schedgap.benchmarks.instances.g_vne.random import large_tree
 from schedgap.catalogue.g_vne import PROBLEM as G_VNE
 from schedgap.catalogue.run import run_method
 from schedgap.formulations.g_vne.instance import GVneInstance, in_ordinary_units

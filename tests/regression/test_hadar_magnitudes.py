@@ -15,6 +15,7 @@ from schedgap.formulations.common.numbers import exact
 from schedgap.formulations.hadar.instance import HadarInstance
 from schedgap.formulations.hadar.tables import tables
 from schedgap.solvers.exact.hadar import schedules as hadar_schedules
+from schedgap.solvers.exact.hadar import slot_cuts
 from schedgap.solvers.exact.hadar.bound import upper_bound
 from schedgap.solvers.exact.hadar.colgen import solve_colgen
 from schedgap.solvers.result import SolveOptions, Status, Termination
@@ -124,7 +125,7 @@ def test_the_packings_of_many_gang_sizes_are_given_up_once() -> None:
         result = solve_colgen(two_knapsacks(), SolveOptions(work_limit=0.05))
     finally:
         sys.setprofile(None)
-    assert 0 < steps <= hadar_schedules.MOST_STEPS + 50
+    assert 0 < steps <= slot_cuts.MOST_STEPS + 50
     assert result.objective is not None and result.bound is not None and certified is not None
     assert result.objective <= result.bound <= certified * (1 + 1e-9)
 

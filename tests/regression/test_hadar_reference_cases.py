@@ -9,7 +9,8 @@ from support.checks import hadar as check
 
 from schedgap.catalogue.hadar import PROBLEM as HADAR
 from schedgap.catalogue.run import run_method
-from schedgap.formulations.hadar.instance import HadarInstance, by_slot
+from schedgap.formulations.hadar.instance import HadarInstance
+from schedgap.formulations.hadar.solution import by_slot
 from schedgap.solvers.exact.hadar.bound import upper_bound
 from schedgap.solvers.result import SolveOptions, Status
 

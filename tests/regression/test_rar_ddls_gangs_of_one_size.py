@@ -11,9 +11,9 @@ from support.rar_brute_force import brute_force
 
 from schedgap.formulations.rar_ddls.instance import RarDdlsInstance
 from schedgap.formulations.rar_ddls.job_options import job_options
+from schedgap.solvers.exact.rar_ddls.best_schedule import BestSchedule
 from schedgap.solvers.exact.rar_ddls.cp import solve_cp
-from schedgap.solvers.exact.rar_ddls.patterns import SlotPacking
-from schedgap.solvers.exact.rar_ddls.search import BestSchedule
+from schedgap.solvers.exact.rar_ddls.slot_packing import SlotPacking
 from schedgap.solvers.result import SolveOptions, Status
 
 FOLDER = Path(__file__).parents[1] / "data" / "attack"

@@ -6,7 +6,8 @@ import itertools
 import random
 from collections.abc import Iterator, Mapping, Sequence
 
-from schedgap.benchmarks.importers.traces import TraceJob, TraceServer
+from schedgap.benchmarks.importers.server_tables import TraceServer
+from schedgap.benchmarks.importers.traces import TraceJob
 from schedgap.tools.audit.policies import EASY, STRICT, Nodes, Shapes, Work
 
 Piece = tuple[int, int, int]

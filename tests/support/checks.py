@@ -1,13 +1,13 @@
 """The problems' checkers for bare solution objects, as a user reaches them."""
 
 from schedgap.catalogue.registry import find_problem
-from schedgap.formulations.common.instance import parsed
+from schedgap.formulations.common.solution import parsed
 from schedgap.formulations.g_vne.check import check_loads
 from schedgap.formulations.g_vne.instance import GVneSolution
-from schedgap.formulations.gpu_sharing.check import check_elastic
-from schedgap.formulations.gpu_sharing.instance import ElasticSolution
-from schedgap.formulations.hadar.check import check_forked
-from schedgap.formulations.hadar.instance import ForkedSolution
+from schedgap.formulations.gpu_sharing.check_elastic import check_elastic
+from schedgap.formulations.gpu_sharing.solution import ElasticSolution
+from schedgap.formulations.hadar.check_forked import check_forked
+from schedgap.formulations.hadar.solution import ForkedSolution
 
 comm_contention = find_problem("comm-contention").check
 ddl_cluster = find_problem("ddl-cluster").check

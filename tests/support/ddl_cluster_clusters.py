@@ -5,7 +5,8 @@ from __future__ import annotations
 import random
 from collections.abc import Sequence
 
-from schedgap.formulations.ddl_cluster.instance import MEMORY_CAPACITY, DdlClusterInstance, clock_of
+from schedgap.formulations.ddl_cluster.clock import MEMORY_CAPACITY, clock_of
+from schedgap.formulations.ddl_cluster.instance import DdlClusterInstance
 from schedgap.formulations.ddl_cluster.simulate_plain import Log
 
 

@@ -9,7 +9,7 @@ from oracles.g_vne import ring_options, room
 from scipy.optimize import linprog
 
 from schedgap.formulations.g_vne.instance import GVneInstance
-from schedgap.formulations.g_vne.ring_network import NetworkTables
+from schedgap.formulations.g_vne.network_tables import NetworkTables
 
 
 def enumerated_lp(instance: GVneInstance) -> float:

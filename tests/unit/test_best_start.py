@@ -15,7 +15,7 @@ from schedgap.catalogue.registry import find_problem
 from schedgap.formulations.common.check import CheckReport
 from schedgap.formulations.common.instance import Instance, Solution
 from schedgap.formulations.common.numbers import MINIMISE
-from schedgap.heuristics.common import run
+from schedgap.heuristics.common import improving
 from schedgap.solvers import result
 from schedgap.solvers.budget import OutOfBudgetError
 from schedgap.solvers.result import Deadline, Result, SolveOptions, Status, Termination
@@ -44,8 +44,8 @@ class Machine:
     def __init__(self, patch: pytest.MonkeyPatch, share: float) -> None:
         self.now, self.share = 1000.0, share
         self.turns: list[str] = []
-        patch.setattr(run, "processor", lambda: (self.now - 1000.0) * share)
-        patch.setattr(run, "Budget", Unwatched)
+        patch.setattr(improving, "processor", lambda: (self.now - 1000.0) * share)
+        patch.setattr(improving, "Budget", Unwatched)
         patch.setattr(result, "clock", lambda: self.now)
 
     def heuristic(self, name: str, value: float, seconds: float, overshoot: float = 0.0) -> Any:
@@ -81,8 +81,8 @@ def improved(
         machine.turns.append("exact")
         return Result(Status.UNKNOWN, objective=value, termination=Termination.TIME_LIMIT)
 
-    share = run.SHARE_OF_PROOF
-    method = run.from_best(
+    share = improving.SHARE_OF_PROOF
+    method = improving.from_best(
         lambda: heuristics, check, MINIMISE, exact, share=share, first_ends=True, bound=lambda _: bound()
     )
     instance = make_instance(find_problem("rar-ddls"), "tiny", 0, {})
@@ -136,7 +136,7 @@ def test_the_last_step_of_one_that_looks_at_its_deadline_is_not_cut(monkeypatch:
         machine.now += 1.1 * left
         return {"value": 3}
 
-    monkeypatch.setattr(run, "Budget", Watched)
+    monkeypatch.setattr(improving, "Budget", Watched)
     assert improved(machine, [anytime]) == 3.0
 
 
@@ -196,17 +196,17 @@ def test_what_refuses_an_instance_does_not_lose_the_start() -> None:
     def listed(instance: Instance, seed: int = 0) -> Solution:
         return {"value": 3}
 
-    method = run.from_best(lambda: [listed], check, MINIMISE, refusing)
+    method = improving.from_best(lambda: [listed], check, MINIMISE, refusing)
     instance = make_instance(find_problem("rar-ddls"), "tiny", 1, {})
     found = method(instance, SolveOptions())
     assert (found.status, found.objective, found.solution) == (Status.FEASIBLE, 3.0, {"value": 3})
     assert (found.bound, found.termination, found.info["reason"]) == (2.0, Termination.TOO_LARGE, "too many jobs")
 
-    method = run.from_best(lambda: [listed], check, MINIMISE, refusing, bound=lambda _: 2.5)
+    method = improving.from_best(lambda: [listed], check, MINIMISE, refusing, bound=lambda _: 2.5)
     assert method(instance, SolveOptions()).bound == 2.5
 
     def told(instance: Instance, options: SolveOptions) -> Result:
         return replace(refusing(instance, options), bound=3.0)
 
-    found = run.from_best(lambda: [listed], check, MINIMISE, told)(instance, SolveOptions())
+    found = improving.from_best(lambda: [listed], check, MINIMISE, told)(instance, SolveOptions())
     assert (found.status, found.bound, found.termination) == (Status.OPTIMAL, 3.0, Termination.PROVEN)

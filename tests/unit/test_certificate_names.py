@@ -12,7 +12,7 @@ import pytest
 
 import schedgap
 from schedgap.solvers.certificates import checker
-from schedgap.solvers.certificates.make import plain
+from schedgap.solvers.certificates.content import plain
 
 RULES = Path(checker.__file__).parent / "rules"
 FILE = Path(__file__).parents[1] / "data" / "attack" / "F-certify-rar-exit5.json"

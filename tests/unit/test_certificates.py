@@ -25,13 +25,15 @@ from schedgap.benchmarks.proving import with_certificate
 from schedgap.benchmarks.report.aggregate import exact_methods
 from schedgap.benchmarks.report.analysis import analyse
 from schedgap.benchmarks.suites.plan import plan
-from schedgap.benchmarks.suites.runner import execute
+from schedgap.benchmarks.suites.worker import execute
 from schedgap.catalogue.registry import find_problem, parse_instance
 from schedgap.formulations.comm_contention.instance import CommContentionInstance
 from schedgap.solvers.budget import OutOfBudgetError
-from schedgap.solvers.certificates import checker, make
+from schedgap.solvers.certificates import checker, make, make_bound
+from schedgap.solvers.certificates.content import certificate_of, plain
 from schedgap.solvers.certificates.linear import Model, Narrower, Rejected
-from schedgap.solvers.certificates.make import certificate_of, check, plain, prove, prove_bound
+from schedgap.solvers.certificates.make import check, prove
+from schedgap.solvers.certificates.make_bound import prove_bound
 from schedgap.solvers.certificates.makers.comm_contention import OrderTree
 from schedgap.solvers.certificates.narrowing import NarrowedTree
 from schedgap.solvers.certificates.rules.comm_contention import constant, orders_of
@@ -452,7 +454,7 @@ def test_a_proof_that_does_not_look_at_the_time_is_ended(monkeypatch: pytest.Mon
         while True:
             pass
 
-    monkeypatch.setattr(make, "_leaves", endless)
+    monkeypatch.setattr(make_bound, "_leaves", endless)
     found = schedgap.certify(schedgap.generate("g-vne", "tiny", seed=1), time_limit=1.0)
     assert found.certificate is None and "time" in found.reason
 
@@ -743,6 +745,6 @@ def test_a_bound_that_is_not_there_is_asked_for_once(monkeypatch: pytest.MonkeyP
         asked.append(instance.name)
         raise Unproven("no prices")
 
-    monkeypatch.setattr("schedgap.solvers.certificates.make.prove_bound", none)
+    monkeypatch.setattr("schedgap.solvers.certificates.make_bound.prove_bound", none)
     assert schedgap.certify(schedgap.generate("rar-ddls", "tiny", seed=1)).optimal
     assert len(asked) == 1

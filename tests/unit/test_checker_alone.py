@@ -14,8 +14,9 @@ import pytest
 
 import schedgap
 from schedgap.solvers.certificates import checker
+from schedgap.solvers.certificates.content import plain
 from schedgap.solvers.certificates.linear import Model, Rejected
-from schedgap.solvers.certificates.make import plain, prove_bound
+from schedgap.solvers.certificates.make_bound import prove_bound
 
 FOLDER = Path(__file__).parents[1] / "data" / "attack"
 PROBLEMS = ["rar-ddls", "hadar", "gpu-sharing", "comm-contention", "ddl-cluster", "g-vne", "ddljs", "gang-placement"]

@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 from support.checks import comm_contention as check
 
-from schedgap.formulations.comm_contention import check as check_module
+from schedgap.formulations.comm_contention import check_replays
 from schedgap.formulations.comm_contention.bounds import lower_bound, rounded_down
-from schedgap.formulations.comm_contention.check import Rounded, replay_enclosed, replay_exactly
+from schedgap.formulations.comm_contention.check_replays import Rounded, replay_enclosed, replay_exactly
 from schedgap.formulations.comm_contention.instance import CommContentionInstance
 from schedgap.formulations.common.errors import Disagreement, InputError
 from schedgap.formulations.common.numbers import exact
@@ -83,13 +83,13 @@ def test_comm_contention_an_idle_link_begins_anew() -> None:
 
 def test_comm_contention_few_are_replayed_exactly(monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[int] = []
-    real = check_module.replay_enclosed
+    real = check_replays.replay_enclosed
 
-    def enclosed(case: CommContentionInstance, start: list[Fraction]) -> check_module.Replay:
+    def enclosed(case: CommContentionInstance, start: list[Fraction]) -> check_replays.Replay:
         asked.append(len(start))
         return real(case, start)
 
-    monkeypatch.setattr(check_module, "replay_enclosed", enclosed)
+    monkeypatch.setattr(check_replays, "replay_enclosed", enclosed)
     for n in (99, 100, 101):
         check(instance(*[(float(j), 2.0) for j in range(n)]), {"start": {f"c{j}": float(j) for j in range(n)}})
     assert asked == [101]
@@ -103,9 +103,9 @@ def test_comm_contention_every_run_must_balance(up: bool, monkeypatch: pytest.Mo
     assert honest.balanced(honest.run(up=False)) and honest.balanced(honest.run(up=True))
     real = Rounded.run
 
-    def off(self: Rounded, *, up: bool) -> check_module.Run:
+    def off(self: Rounded, *, up: bool) -> check_replays.Run:
         found = real(self, up=up)
-        return check_module.Run(found.completion, found.shared, found.lost + (up is wrong), found.max_active)
+        return check_replays.Run(found.completion, found.shared, found.lost + (up is wrong), found.max_active)
 
     wrong = up
     monkeypatch.setattr(Rounded, "run", off)
@@ -124,7 +124,7 @@ def test_comm_contention_the_upper_run_is_not_before_the_lower(monkeypatch: pyte
 
 def test_comm_contention_an_exact_replay_must_balance(monkeypatch: pytest.MonkeyPatch) -> None:
     case = instance((0.0, 2.0), (1.0, 1.0), b=2.0)
-    monkeypatch.setattr(check_module, "sum", lambda values, start=0: sum(values, start) + 1, raising=False)
+    monkeypatch.setattr(check_replays, "sum", lambda values, start=0: sum(values, start) + 1, raising=False)
     with pytest.raises(Disagreement, match="identity"):
         replay_exactly(case, [Fraction(0), Fraction(1)])
 
@@ -132,9 +132,9 @@ def test_comm_contention_an_exact_replay_must_balance(monkeypatch: pytest.Monkey
 def test_comm_contention_enclosures_are_as_narrow_as_promised() -> None:
     case = instance((0.0, 2.0), (1.0, 1.0), a=0.25, eta=0.4)
     rounded = Rounded(case, [Fraction(0), Fraction(1)], 60)
-    low = check_module.Run([10**18 + rounded.begin[0], 10**18 + rounded.begin[1]], 0, 0, 2)
+    low = check_replays.Run([10**18 + rounded.begin[0], 10**18 + rounded.begin[1]], 0, 0, 2)
     for off, narrow in ((1000, True), (1001, False)):
-        high = check_module.Run([low.completion[0], low.completion[1] + off], 0, 0, 2)
+        high = check_replays.Run([low.completion[0], low.completion[1] + off], 0, 0, 2)
         assert rounded.narrow(low, high) is narrow
 
 

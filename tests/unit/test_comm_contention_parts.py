@@ -10,6 +10,7 @@ import pytest
 from support.checks import comm_contention as check
 
 from schedgap.benchmarks.figures.comm_contention import rates
+from schedgap.benchmarks.instances.comm_contention import random
 from schedgap.benchmarks.instances.comm_contention import workload as generators
 from schedgap.cli.main import main
 from schedgap.formulations.comm_contention.bounds import lower_bound
@@ -116,7 +117,7 @@ def test_comm_contention_bad_instances(path: tuple[object, ...], value: object, 
 def test_comm_contention_dynamics_and_checker_agree() -> None:
     rng = np.random.default_rng(7)
     for seed in range(40):
-        case = generators.small(seed, tasks=int(rng.integers(1, 12)))
+        case = random.small(seed, tasks=int(rng.integers(1, 12)))
         begun = {t.id: t.release + float(rng.choice([0.0, rng.exponential(20)])) for t in case.tasks}
         schedule = simulate(case, begun)
         told = check(case, {"start": begun}).details["completion"]
@@ -132,7 +133,7 @@ def test_comm_contention_optimal_schedules_are_no_better_than_the_bound() -> Non
     assert lower_bound(calm) == pytest.approx(float(served.objective), rel=1e-9)  # nobody smaller arrives
     rng = np.random.default_rng(3)
     for seed in range(30):
-        case = generators.small(seed, tasks=6)
+        case = random.small(seed, tasks=6)
         begun = {t.id: t.release + float(rng.exponential(10)) for t in case.tasks}
         assert lower_bound(case) <= float(check(case, {"start": begun}).objective)
 
@@ -190,7 +191,7 @@ def test_comm_contention_generators_are_deterministic(name: str) -> None:
 
 
 def test_comm_contention_figure_draws_every_gap() -> None:
-    case = generators.small(1, tasks=5)
+    case = random.small(1, tasks=5)
     solution = policies.srsf_3(case).solution
     figure = rates(case, solution)
     schedule = simulate(case, solution["start"])

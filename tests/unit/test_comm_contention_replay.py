@@ -7,8 +7,8 @@ import pytest
 from support.checks import comm_contention as check
 from support.work import calls
 
-from schedgap.formulations.comm_contention import check as check_module
-from schedgap.formulations.comm_contention.check import replay_enclosed, replay_exactly
+from schedgap.formulations.comm_contention import check_replays
+from schedgap.formulations.comm_contention.check_replays import replay_enclosed, replay_exactly
 from schedgap.formulations.comm_contention.instance import CommContentionInstance
 from schedgap.formulations.common.errors import Disagreement
 
@@ -51,7 +51,7 @@ def test_comm_contention_coarse_runs_are_below_and_above(bits: int) -> None:
     for seed in range(20):
         instance, start = drawn(seed, 30)
         truth = replay_exactly(instance, start).completion
-        rounded = check_module.Rounded(instance, start, bits)
+        rounded = check_replays.Rounded(instance, start, bits)
         low, high = rounded.run(up=False).completion, rounded.run(up=True).completion
         assert all(a <= c * rounded.second <= b for a, c, b in zip(low, truth, high, strict=True))
         apart += low != high
@@ -65,13 +65,13 @@ def test_comm_contention_precision_grows_where_errors_do(monkeypatch: pytest.Mon
     start = [Fraction(repr(t.release)) for t in instance.tasks]
     tried: list[int] = []
 
-    class Counted(check_module.Rounded):
+    class Counted(check_replays.Rounded):
         def __init__(self, instance: CommContentionInstance, start: list[Fraction], bits: int) -> None:
             tried.append(bits)
             super().__init__(instance, start, bits)
 
-    monkeypatch.setattr(check_module, "BITS", 1)
-    monkeypatch.setattr(check_module, "Rounded", Counted)
+    monkeypatch.setattr(check_replays, "BITS", 1)
+    monkeypatch.setattr(check_replays, "Rounded", Counted)
     truth, told = replay_exactly(instance, start).completion, replay_enclosed(instance, start).completion
     assert all(abs(t - c) <= Fraction(1, 10**15) * (c - s) for t, c, s in zip(told, truth, start, strict=True))
     assert len(tried) >= 3
@@ -101,12 +101,12 @@ def test_comm_contention_the_work_of_a_check_grows_like_its_tasks() -> None:
 
 def test_comm_contention_a_broken_replay_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     instance, start = drawn(3, 40)
-    begin = check_module.Rounded.run
+    begin = check_replays.Rounded.run
 
-    def wrong(self: check_module.Rounded, *, up: bool) -> check_module.Run:
+    def wrong(self: check_replays.Rounded, *, up: bool) -> check_replays.Run:
         found = begin(self, up=up)
-        return check_module.Run(found.completion, found.shared + 1, found.lost, found.max_active)
+        return check_replays.Run(found.completion, found.shared + 1, found.lost, found.max_active)
 
-    monkeypatch.setattr(check_module.Rounded, "run", wrong)
+    monkeypatch.setattr(check_replays.Rounded, "run", wrong)
     with pytest.raises(Disagreement, match="volume identity"):
         replay_enclosed(instance, start)

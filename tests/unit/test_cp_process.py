@@ -21,12 +21,14 @@ from schedgap.formulations.common.instance import read_json
 from schedgap.formulations.ddl_cluster.instance import DdlClusterInstance
 from schedgap.formulations.rar_ddls.instance import RarDdlsInstance
 from schedgap.formulations.rar_ddls.job_options import job_options
-from schedgap.solvers.cp_sat import search as cp_process
-from schedgap.solvers.cp_sat.search import CpEnd, CpProcess, Listener, cp_parameters, run_cp, search_apart
+from schedgap.solvers.cp_sat import process as cp_sat_process
+from schedgap.solvers.cp_sat.process import CpProcess, search_apart
+from schedgap.solvers.cp_sat.search import run_cp
+from schedgap.solvers.cp_sat.solver import CpEnd, Listener, cp_parameters
 from schedgap.solvers.engines import engine
 from schedgap.solvers.exact.ddl_cluster.methods import solve_cp
-from schedgap.solvers.exact.rar_ddls.patterns import SlotPacking
-from schedgap.solvers.exact.rar_ddls.search import BestSchedule
+from schedgap.solvers.exact.rar_ddls.best_schedule import BestSchedule
+from schedgap.solvers.exact.rar_ddls.slot_packing import SlotPacking
 from schedgap.solvers.result import Deadline, SolveOptions, Status, Termination
 
 DATA = Path(__file__).parent.parent / "data"
@@ -59,7 +61,7 @@ def started(monkeypatch: pytest.MonkeyPatch) -> list[int]:
         ids.append(self._process.pid)
 
     monkeypatch.setattr(CpProcess, "__init__", init)
-    cp_process._close_all()
+    cp_sat_process._close_all()
     return ids
 
 
@@ -82,7 +84,7 @@ def test_a_search_takes_the_same_course_in_both_places(started: list[int], monke
 
     apart = course()
     assert len(started) == 1
-    monkeypatch.setattr(cp_process, "_process", lambda: None)
+    monkeypatch.setattr(cp_sat_process, "_process", lambda: None)
     assert course() == apart
     assert apart[-1].status == "OPTIMAL" and len(apart) > 3
 
@@ -210,15 +212,15 @@ def test_a_process_that_starts_slowly_is_there_for_the_next_search(
 def test_it_ends_with_the_process_that_started_it(before: str, seconds: float | None, seen: str, ended: int) -> None:
     code = f"""
         import os, signal, threading
-        from schedgap.solvers.cp_sat import search as cp_process
+        from schedgap.solvers.cp_sat import process as cp_sat_process
         from schedgap.solvers.cp_sat.search import run_cp
         from test_cp_process import golomb
-        begin = cp_process.CpProcess.__init__
+        begin = cp_sat_process.CpProcess.__init__
         def init(self):
             begin(self)
             print(self._process.pid, flush=True)
             {before}
-        cp_process.CpProcess.__init__ = init
+        cp_sat_process.CpProcess.__init__ = init
         run_cp(golomb(9), seconds={seconds}, work=None, workers=1, seed=0, seen=lambda value: {seen})
     """
     path = os.pathsep.join([str(Path(__file__).parent), str(Path(__file__).parent.parent)])

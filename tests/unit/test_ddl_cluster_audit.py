@@ -13,9 +13,10 @@ from support.ddl_cluster_clusters import sharing_links
 from support.ddl_cluster_random import placed_instance
 
 from schedgap.formulations.ddl_cluster.audit import audit
-from schedgap.formulations.ddl_cluster.instance import DdlClusterInstance, clock_of
+from schedgap.formulations.ddl_cluster.clock import clock_of
+from schedgap.formulations.ddl_cluster.given_placement import given_placement
+from schedgap.formulations.ddl_cluster.instance import DdlClusterInstance
 from schedgap.formulations.ddl_cluster.simulate_plain import POLICIES, Log, simulate_plain
-from schedgap.formulations.ddl_cluster.timetable import given_placement
 
 S = 10**10
 """Ticks of a second."""

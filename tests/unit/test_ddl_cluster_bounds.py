@@ -25,8 +25,9 @@ from schedgap.formulations.ddl_cluster.bounds import (
 from schedgap.formulations.ddl_cluster.instance import DdlClusterInstance
 from schedgap.formulations.ddl_cluster.simulate_plain import POLICIES, simulate_plain
 from schedgap.solvers.certificates import checker
+from schedgap.solvers.certificates.content import certificate_of, plain
 from schedgap.solvers.certificates.linear import GRID, Rejected
-from schedgap.solvers.certificates.make import certificate_of, check, plain
+from schedgap.solvers.certificates.make import check
 from schedgap.solvers.certificates.makers.ddl_cluster import _named
 from schedgap.solvers.exact.ddl_cluster.bound import lower_bound as better_bound
 from schedgap.solvers.exact.ddl_cluster.bound import priced

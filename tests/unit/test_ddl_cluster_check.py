@@ -16,9 +16,9 @@ from schedgap.formulations.common.check import Violation
 from schedgap.formulations.common.errors import InputError
 from schedgap.formulations.ddl_cluster import check as checker
 from schedgap.formulations.ddl_cluster.bounds import lower_bound
+from schedgap.formulations.ddl_cluster.given_placement import given_placement
 from schedgap.formulations.ddl_cluster.instance import DdlClusterInstance
 from schedgap.formulations.ddl_cluster.simulate_plain import POLICIES, simulate_plain, solution_of
-from schedgap.formulations.ddl_cluster.timetable import given_placement
 
 DATA: dict[str, Any] = {
     "problem": "ddl-cluster",

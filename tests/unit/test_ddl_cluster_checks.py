@@ -12,12 +12,12 @@ import pytest
 from support.checks import ddl_cluster as check
 
 from schedgap.formulations.common.errors import InputError
-from schedgap.formulations.ddl_cluster import audit as audit_module
-from schedgap.formulations.ddl_cluster import check_schedule
+from schedgap.formulations.ddl_cluster import audit_links, check_schedule
 from schedgap.formulations.ddl_cluster.audit import audit
-from schedgap.formulations.ddl_cluster.instance import DdlClusterInstance, DdlClusterSolution
+from schedgap.formulations.ddl_cluster.given_placement import given_placement
+from schedgap.formulations.ddl_cluster.instance import DdlClusterInstance
 from schedgap.formulations.ddl_cluster.simulate_plain import Log, simulate_plain
-from schedgap.formulations.ddl_cluster.timetable import given_placement
+from schedgap.formulations.ddl_cluster.solution import DdlClusterSolution
 from schedgap.heuristics.common.guarantee import Case, Verdict
 from schedgap.heuristics.ddl_cluster.guarantees import GUARANTEES, message_speed
 
@@ -71,7 +71,7 @@ def test_an_all_reduce_is_slower_by_a_percent_of_its_bytes() -> None:
 def test_a_busy_period_is_as_long_as_its_messages(off: float, broken: bool) -> None:
     ends = np.array([4 * S - round(off * S), 9 * S])
     firsts = np.array([0, 5 * S])
-    found = audit_module._busy_periods("s0", (firsts, ends), firsts, np.array([2.0, 2.0]), 2.0, 1 / S)
+    found = audit_links._busy_periods("s0", (firsts, ends), firsts, np.array([2.0, 2.0]), 2.0, 1 / S)
     assert [v.constraint for v in found] == (["link"] if broken else [])
     for violation in found:
         assert violation.amount == pytest.approx(off, rel=1e-3)
@@ -81,10 +81,10 @@ def test_a_busy_period_is_as_long_as_its_messages(off: float, broken: bool) -> N
 def test_periods_that_touch_are_two() -> None:
     # 0 to 4 with 5 of work, 4 to 10 with 3: the second has room that the first may not use
     firsts, ends = np.array([0, 4 * S]), np.array([4 * S, 10 * S])
-    found = audit_module._busy_periods("s0", (firsts, ends), np.array([4 * S, 0]), np.array([3.0, 5.0]), 1.0, 1 / S)
+    found = audit_links._busy_periods("s0", (firsts, ends), np.array([4 * S, 0]), np.array([3.0, 5.0]), 1.0, 1 / S)
     assert [v.amount for v in found] == [pytest.approx(1.0)]
     joined = np.array([0, 4 * S - 1])
-    assert not audit_module._busy_periods("s0", (joined, ends), joined[::-1], np.array([3.0, 5.0]), 1.0, 1 / S)
+    assert not audit_links._busy_periods("s0", (joined, ends), joined[::-1], np.array([3.0, 5.0]), 1.0, 1 / S)
 
 
 def test_counts_and_sums_are_the_plain_ones() -> None:
@@ -94,10 +94,10 @@ def test_counts_and_sums_are_the_plain_ones() -> None:
         for _ in range(int(rng.integers(1, 4))):
             begins = np.sort(rng.integers(0, 30, int(rng.integers(1, 6))))
             servers.append((begins, np.sort(begins + rng.integers(1, 9, len(begins)))))
-        steps = [audit_module._steps(part) for part in servers]
+        steps = [audit_links._steps(part) for part in servers]
         own = np.sort(rng.choice(40, 4, replace=False))
         begin, end = own[::2], own[1::2]
-        moments, most = audit_module._most(steps, np.concatenate([begin, end]))
+        moments, most = audit_links._most(steps, np.concatenate([begin, end]))
         assert list(moments) == sorted(set(moments)) and moments[0] == own[0] and moments[-1] == own[-1]
         for at, told in zip(moments, most, strict=True):
             assert told == max(np.searchsorted(b, at, "right") - np.searchsorted(e, at, "right") for b, e in servers)
@@ -109,25 +109,25 @@ def test_counts_and_sums_are_the_plain_ones() -> None:
             )
             for first, last in zip(begin, end, strict=True)
         ]
-        assert audit_module._sums(piece, moments, begin, end) == pytest.approx(wanted)
+        assert audit_links._sums(piece, moments, begin, end) == pytest.approx(wanted)
 
 
 @pytest.mark.parametrize(("need", "free"), [(1, 1), (2, 2), (3, 2)])
 def test_waiting_with_room(need: int, free: int) -> None:
     # active on the server: one from 0 to 4, two from 4 to 6, none after; the first waits 2 to 4, the second 5 to 9
     active = (np.array([0, 4, 6]), np.array([1, 2, 0]))
-    message = audit_module.Message(np.array([2, 5, 9]), np.array([4, 9, 9]), np.array([5, 9, 10]))
-    assert audit_module._free_while_waiting(message, [active], need) == free
-    still = audit_module.Message(np.array([2, 5]), np.array([2, 5]), np.array([5, 9]))
-    assert audit_module._free_while_waiting(still, [active], need) == 0
+    message = audit_links.Message(np.array([2, 5, 9]), np.array([4, 9, 9]), np.array([5, 9, 10]))
+    assert audit_links._free_while_waiting(message, [active], need) == free
+    still = audit_links.Message(np.array([2, 5]), np.array([2, 5]), np.array([5, 9]))
+    assert audit_links._free_while_waiting(still, [active], need) == 0
 
 
 def test_bytes_of_eq_5_under_two_links() -> None:
     # alone to 2, then two on the first link, three on the second from 4 on, alone again from 6
     one = (np.array([0, 2, 6]), np.array([1, 2, 1]))
     other = (np.array([0, 4, 5]), np.array([1, 3, 1]))
-    message = audit_module.Message(np.array([0]), np.array([0]), np.array([8]))
-    moved = audit_module._moved(message, [one, other], 1, (1.0, 0.5), 1.0)
+    message = audit_links.Message(np.array([0]), np.array([0]), np.array([8]))
+    moved = audit_links._moved(message, [one, other], 1, (1.0, 0.5), 1.0)
     assert moved == pytest.approx([1 / 1 + 2 / 2.5 + 1 / 4 + 1 / 2.5 + 2 / 1])
 
 

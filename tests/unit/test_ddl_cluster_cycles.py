@@ -9,11 +9,13 @@ import numpy as np
 import pytest
 from support.ddl_cluster_clusters import random_cluster, sharing_links
 
-from schedgap.formulations.ddl_cluster.instance import DdlClusterInstance, clock_of
+from schedgap.formulations.ddl_cluster.clock import clock_of
+from schedgap.formulations.ddl_cluster.instance import DdlClusterInstance
 from schedgap.formulations.ddl_cluster.simulate_plain import POLICIES
 from schedgap.heuristics.ddl_cluster import simulation
+from schedgap.heuristics.ddl_cluster.conservation import broken_conservation
 from schedgap.heuristics.ddl_cluster.policies import metrics
-from schedgap.heuristics.ddl_cluster.simulation import FastLog, FastRun, broken_conservation, simulate
+from schedgap.heuristics.ddl_cluster.simulation import FastLog, FastRun, simulate
 
 
 def longer(seed: int) -> DdlClusterInstance:

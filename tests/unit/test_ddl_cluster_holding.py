@@ -10,7 +10,7 @@ from oracles.ddl_cluster_list import plain_listed, plain_queue
 from support.checks import ddl_cluster as check
 from support.ddl_cluster_clusters import random_cluster
 
-from schedgap.benchmarks.instances.ddl_cluster.workload import small
+from schedgap.benchmarks.instances.ddl_cluster.random import small
 from schedgap.formulations.ddl_cluster.instance import DdlClusterInstance
 from schedgap.heuristics.ddl_cluster.holding import Queue, easy_hold, fifo_hold, list_hold
 from schedgap.heuristics.ddl_cluster.policies import srsf_1

@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from schedgap.formulations.common.errors import InputError
-from schedgap.formulations.ddl_cluster.instance import LARGEST_TICK, DdlClusterInstance, clock_of
+from schedgap.formulations.ddl_cluster.clock import LARGEST_TICK, clock_of
+from schedgap.formulations.ddl_cluster.instance import DdlClusterInstance
 
 BASE: dict[str, Any] = {
     "problem": "ddl-cluster",

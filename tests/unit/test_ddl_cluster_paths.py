@@ -13,8 +13,10 @@ import schedgap
 from schedgap.formulations.ddl_cluster import bounds
 from schedgap.formulations.ddl_cluster.instance import DdlClusterInstance
 from schedgap.solvers.certificates import checker
+from schedgap.solvers.certificates.content import certificate_of, plain
 from schedgap.solvers.certificates.linear import GRID, Rejected
-from schedgap.solvers.certificates.make import certificate_of, check, plain, prove_bound
+from schedgap.solvers.certificates.make import check
+from schedgap.solvers.certificates.make_bound import prove_bound
 from schedgap.solvers.certificates.rules.ddl_paths import Buckets, Path, cheapest, checked
 from schedgap.solvers.exact.ddl_cluster.bound import lower_bound, priced
 from schedgap.solvers.exact.ddl_cluster.paths import SPAN, priced_paths

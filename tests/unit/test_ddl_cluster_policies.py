@@ -10,21 +10,17 @@ import pytest
 from support.checks import ddl_cluster as check
 from support.ddl_cluster_clusters import expected_gpus, full_memory, random_cluster, services_at
 
-from schedgap.benchmarks.instances.ddl_cluster.workload import paper, small
+from schedgap.benchmarks.instances.ddl_cluster.random import paper, small
 from schedgap.formulations.common.errors import InputError
 from schedgap.formulations.ddl_cluster.audit import audit
-from schedgap.formulations.ddl_cluster.instance import DdlClusterInstance, clock_of
+from schedgap.formulations.ddl_cluster.clock import clock_of
+from schedgap.formulations.ddl_cluster.instance import DdlClusterInstance
 from schedgap.formulations.ddl_cluster.simulate_plain import POLICIES, simulate_plain
 from schedgap.heuristics.ddl_cluster import policies, simulation
-from schedgap.heuristics.ddl_cluster.policies import ada_srsf, check_seconds, placing_seconds, run_policy, srsf_1
-from schedgap.heuristics.ddl_cluster.simulation import (
-    CHUNK,
-    PLACEMENTS,
-    FastRun,
-    OutOfTimeError,
-    broken_conservation,
-    simulate,
-)
+from schedgap.heuristics.ddl_cluster.conservation import broken_conservation
+from schedgap.heuristics.ddl_cluster.policies import ada_srsf, run_policy, srsf_1
+from schedgap.heuristics.ddl_cluster.run_times import check_seconds, placing_seconds
+from schedgap.heuristics.ddl_cluster.simulation import CHUNK, PLACEMENTS, FastRun, OutOfTimeError, simulate
 from schedgap.solvers.result import Deadline
 
 LOGS = ("start", "end", "admitted", "done", "placed")

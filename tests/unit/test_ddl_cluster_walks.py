@@ -8,7 +8,8 @@ import pytest
 import schedgap
 from schedgap.formulations.common.numbers import MINIMISE
 from schedgap.formulations.ddl_cluster.check import check
-from schedgap.formulations.ddl_cluster.instance import DdlClusterInstance, DdlClusterSolution
+from schedgap.formulations.ddl_cluster.instance import DdlClusterInstance
+from schedgap.formulations.ddl_cluster.solution import DdlClusterSolution
 from schedgap.solvers.exact.ddl_cluster.placement import solve_placement
 from schedgap.solvers.exact.ddl_cluster.task_walks import (
     MOST_TASKS,

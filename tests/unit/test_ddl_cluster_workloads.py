@@ -8,7 +8,7 @@ import pytest
 from matplotlib.figure import Figure
 
 from schedgap.benchmarks.figures.ddl_cluster import gantt
-from schedgap.benchmarks.instances.ddl_cluster.workload import GANGS, MODELS, gang_sizes, paper, small, tiny
+from schedgap.benchmarks.instances.ddl_cluster.random import GANGS, MODELS, gang_sizes, paper, small, tiny
 from schedgap.formulations.common.errors import InputError
 from schedgap.heuristics.ddl_cluster.policies import ada_srsf
 

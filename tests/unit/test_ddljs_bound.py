@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 from schedgap.formulations.ddljs.instance import DdljsInstance
-from schedgap.formulations.ddljs.utility import Reach, reaches, utility
+from schedgap.formulations.ddljs.reach import Reach, reaches
+from schedgap.formulations.ddljs.utility import utility
 from schedgap.solvers.exact.ddljs import bound
 
 

@@ -11,15 +11,20 @@ from support.work import PASSED, PATIENCE
 from schedgap.benchmarks.figures.ddljs import worker_slots, workers_by_slot
 from schedgap.benchmarks.importers import import_instance
 from schedgap.benchmarks.instances import make_instance, workload_of
-from schedgap.benchmarks.instances.ddljs.workload import late, paper, small, tight, tiny
+from schedgap.benchmarks.instances.ddljs.families import late, tight
+from schedgap.benchmarks.instances.ddljs.random import paper, small, tiny
 from schedgap.catalogue.ddljs import PROBLEM as DDLJS
 from schedgap.catalogue.run import run_method
+from schedgap.formulations.ddljs.closed_walks import contiguous, ring_of, uses_of
 from schedgap.formulations.ddljs.instance import DdljsInstance
 from schedgap.formulations.ddljs.models import build_ilp, ilp_nonzeros
-from schedgap.formulations.ddljs.utility import contiguous, reaches, resolution, ring_of, table, uses_of, utility
+from schedgap.formulations.ddljs.reach import reaches
+from schedgap.formulations.ddljs.utility import utility
+from schedgap.formulations.ddljs.utility_tables import resolution, table
 from schedgap.heuristics.ddljs.baselines import drf, fifo, las
 from schedgap.heuristics.ddljs.gadget import by_marginals, gadget
-from schedgap.heuristics.ddljs.inner import GreedyState, slot_problem
+from schedgap.heuristics.ddljs.greedy_state import GreedyState
+from schedgap.heuristics.ddljs.inner import slot_problem
 from schedgap.solvers import budget
 from schedgap.solvers.exact.ddljs.bound import upper_bound
 from schedgap.solvers.exact.g_vne.colgen import solve_colgen

@@ -136,7 +136,7 @@ def test_the_first_example_of_the_readme(
 def test_the_headline_of_the_readme_is_the_ledgers() -> None:
     from collections import Counter
 
-    from schedgap.benchmarks.judging.judge import ledger_verdict
+    from schedgap.benchmarks.judging.ledger_verdicts import ledger_verdict
     from schedgap.catalogue.registry import all_problems
 
     counts: Counter[tuple[str, str]] = Counter()

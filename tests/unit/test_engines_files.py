@@ -10,9 +10,9 @@ import pulp
 import pytest
 from support.engine_models import ModelMaker, knapsacks, random_model, rows_by_name
 
-from schedgap.solvers.engines import cbc
+from schedgap.solvers.engines import cbc_run
 from schedgap.solvers.engines.arrays import model_arrays
-from schedgap.solvers.engines.cbc import CbcRun
+from schedgap.solvers.engines.cbc_run import CbcRun
 from schedgap.solvers.engines.lp import mps_text
 from schedgap.solvers.engines.whole import whole_model
 from schedgap.solvers.result import SolveOptions
@@ -100,35 +100,35 @@ def test_the_mps_file_means_the_model(tmp_path: Path) -> None:
     [("-1004.417", -1004.4175), ("0.000", -0.0005), ("12", 11.5), ("-2680.2056", -2680.20565), ("1.5e+06", 1450000.0)],
 )
 def test_a_printed_bound_gives_way_by_half_a_place(text: str, least: float) -> None:
-    assert cbc.safe_lower(text) == pytest.approx(least, rel=1e-12)
+    assert cbc_run.safe_lower(text) == pytest.approx(least, rel=1e-12)
 
 
 def test_lines_of_the_log() -> None:
-    assert cbc.bound_in("Lower bound:                    -1016.977") == pytest.approx(-1016.9775)
+    assert cbc_run.bound_in("Lower bound:                    -1016.977") == pytest.approx(-1016.9775)
     line = "Cbc0010I After 1000 nodes, 8 on tree, -3051 best solution, best possible -3077.8557 (1.11 seconds)"
-    assert cbc.bound_in(line) == pytest.approx(-3077.85575)
-    assert cbc.objective_in(line) == -3051
+    assert cbc_run.bound_in(line) == pytest.approx(-3077.85575)
+    assert cbc_run.objective_in(line) == -3051
     line = "Cbc0010I After 0 nodes, 1 on tree, 1e+50 best solution, best possible -2680.2056 (1.64 seconds)"
-    assert cbc.objective_in(line) is None
+    assert cbc_run.objective_in(line) is None
     line = "Cbc0005I Partial search - best objective 1e+50 (best possible -2680.2056), took 3496 iterations"
-    assert cbc.bound_in(line) == pytest.approx(-2680.20565)
+    assert cbc_run.bound_in(line) == pytest.approx(-2680.20565)
     line = "Cbc0012I Integer solution of -977 found by feasibility pump after 0 iterations and 0 nodes (0.02 seconds)"
-    assert cbc.objective_in(line) == -977
-    assert cbc.bound_in(line) is None
-    assert cbc.bound_in("Cbc0003I Exiting (best possible 1e+50)") is None
+    assert cbc_run.objective_in(line) == -977
+    assert cbc_run.bound_in(line) is None
+    assert cbc_run.bound_in("Cbc0003I Exiting (best possible 1e+50)") is None
 
 
 def test_the_binary_solution_file(tmp_path: Path) -> None:
     path = tmp_path / "answer.bin"
-    assert cbc.read_values(path, 3) is None
+    assert cbc_run.read_values(path, 3) is None
     rows, columns = 2, 3
     numbers = [9.5, 1.0, 2.0, 0.1, 0.2, 0.125, 1 / 3, 7.0, 0.0, 0.0, 0.0]
     path.write_bytes(struct.pack(f"=ii{len(numbers)}d", rows, columns, *numbers))
-    found = cbc.read_values(path, 3)
+    found = cbc_run.read_values(path, 3)
     assert found is not None
     assert found.tolist() == [0.125, 1 / 3, 7.0]
     with pytest.raises(RuntimeError, match="a solution of 3 columns for a model of 4"):
-        cbc.read_values(path, 4)
+        cbc_run.read_values(path, 4)
 
 
 def test_bounds_of_cbc_never_exceed_the_optimum() -> None:

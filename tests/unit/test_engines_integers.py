@@ -12,8 +12,8 @@ from schedgap.formulations.common.numbers import CHECK_TOLERANCE, exact
 from schedgap.formulations.common.substrate import common_step, row_limit
 from schedgap.solvers.engines import engine
 from schedgap.solvers.engines.arrays import model_arrays
-from schedgap.solvers.engines.cpsat import bound_domains
 from schedgap.solvers.engines.declarative import worst_broken_row
+from schedgap.solvers.engines.finite_domains import bound_domains
 from schedgap.solvers.engines.integers import integer_model
 from schedgap.solvers.engines.whole import whole_model
 from schedgap.solvers.result import SolveOptions, Status

@@ -22,7 +22,7 @@ from schedgap.formulations.common.numbers import gap
 from schedgap.solvers.engines import NAMES, engine, installed_engines, watch
 from schedgap.solvers.engines.answer import EngineAnswer
 from schedgap.solvers.engines.arrays import model_arrays
-from schedgap.solvers.engines.cbc import CbcRun
+from schedgap.solvers.engines.cbc_run import CbcRun
 from schedgap.solvers.engines.watch import watched
 from schedgap.solvers.engines.whole import whole_model
 from schedgap.solvers.result import Deadline, SolveOptions, Status, Termination

@@ -17,8 +17,9 @@ from schedgap.solvers.engines import engine
 from schedgap.solvers.engines.answer import EngineAnswer, EngineProgress
 from schedgap.solvers.engines.arrays import model_arrays
 from schedgap.solvers.engines.declarative import solve_declarative
+from schedgap.solvers.engines.exact_bound import GRID, evaluated, exact_bound
 from schedgap.solvers.engines.integers import exact_decimal
-from schedgap.solvers.engines.whole import FLOATING_RANGE, GRID, evaluated, exact_bound, whole_model
+from schedgap.solvers.engines.whole import FLOATING_RANGE, whole_model
 from schedgap.solvers.result import Deadline, SolveOptions, Status, Termination
 
 ONE = SolveOptions(threads=1)

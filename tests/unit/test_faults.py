@@ -11,8 +11,8 @@ import pytest
 from support.toy import toy
 
 from schedgap.benchmarks.records import Record, failed
-from schedgap.benchmarks.report.analysis import Faults, faults_in, faults_of
-from schedgap.benchmarks.report.sheets import TABLE
+from schedgap.benchmarks.report.faults import Faults, faults_in, faults_of
+from schedgap.benchmarks.report.run_text import TABLE
 from schedgap.benchmarks.suites.runner import bench
 from schedgap.solvers.result import Result, Status
 

@@ -6,15 +6,16 @@ from oracles.g_vne import brute_force, random_case
 from support.checks import g_vne as check
 from support.work import PASSED, Looks
 
-from schedgap.benchmarks.instances.g_vne.workload import large_tree, small
+from schedgap.benchmarks.instances.g_vne.random import large_tree, small
 from schedgap.catalogue.g_vne import PROBLEM as G_VNE
 from schedgap.catalogue.run import run_method
 from schedgap.formulations.common.numbers import MAXIMISE
 from schedgap.solvers.branch_and_price import ROUNDING, BranchAndPrice
 from schedgap.solvers.exact.g_vne import colgen as g_vne
-from schedgap.solvers.exact.g_vne import pricing as g_vne_graph_pricing
+from schedgap.solvers.exact.g_vne import graph_pricing
 from schedgap.solvers.exact.g_vne import search as g_vne_search
-from schedgap.solvers.exact.g_vne.bound import pooled_bound, ring_lp, upper_bound
+from schedgap.solvers.exact.g_vne.bound import ring_lp, upper_bound
+from schedgap.solvers.exact.g_vne.pooled_bound import pooled_bound
 from schedgap.solvers.exact.g_vne.subproblem import RingSubproblem
 from schedgap.solvers.incumbent import optimal
 from schedgap.solvers.result import SolveOptions, Status, Termination
@@ -43,7 +44,7 @@ def test_optimistic_pricing_keeps_the_optimum(seed: int, monkeypatch: pytest.Mon
     instance = random_case(700 + seed, shape="general")
     optimum = float(brute_force(instance)[0])
     exact = ring_lp(instance).bound
-    monkeypatch.setattr(g_vne_graph_pricing, "MOST_CRITICAL", 0)
+    monkeypatch.setattr(graph_pricing, "MOST_CRITICAL", 0)
     assert ring_lp(instance).bound >= exact * (1 - 1e-9)
     found = run_method(G_VNE, instance, "colgen", SolveOptions())
     assert found.status is Status.OPTIMAL and found.objective == pytest.approx(optimum, rel=1e-9)

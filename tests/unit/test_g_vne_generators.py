@@ -8,11 +8,12 @@ import numpy as np
 import pytest
 from matplotlib.colors import to_rgb
 
-from schedgap.benchmarks.figures.g_vne import JOBS, LOAD, OVER, layout, network
+from schedgap.benchmarks.figures.g_vne import JOBS, LOAD, OVER, network
+from schedgap.benchmarks.figures.node_layout import layout
 from schedgap.benchmarks.figures.style import as_svg
 from schedgap.benchmarks.importers import import_instance
 from schedgap.benchmarks.instances import make_instance, workload_of
-from schedgap.benchmarks.instances.g_vne.workload import fat, large_tree, racks, random, small, tiny
+from schedgap.benchmarks.instances.g_vne.random import fat, large_tree, racks, random, small, tiny
 from schedgap.benchmarks.instances.substrates import fat_tree, random_graph
 from schedgap.catalogue.g_vne import PROBLEM as G_VNE
 from schedgap.formulations.common.errors import InputError

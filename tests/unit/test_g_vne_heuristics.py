@@ -8,15 +8,18 @@ from support.checks import g_vne as check
 from support.checks import g_vne_loads as check_loads
 from support.work import PASSED, Looks
 
-from schedgap.benchmarks.instances.g_vne.workload import NAMED, fat, random, small, star, tiny
+from schedgap.benchmarks.instances.g_vne.families import NAMED, star
+from schedgap.benchmarks.instances.g_vne.random import fat, random, small, tiny
 from schedgap.catalogue.g_vne import PROBLEM as G_VNE
 from schedgap.catalogue.run import run_method
 from schedgap.formulations.common.errors import InputError
 from schedgap.formulations.g_vne.instance import GVneInstance
-from schedgap.formulations.g_vne.ring_network import RingNetwork, tables
+from schedgap.formulations.g_vne.network_tables import tables
+from schedgap.formulations.g_vne.ring_network import RingNetwork
 from schedgap.heuristics.g_vne.greedy import greedy
-from schedgap.heuristics.g_vne.lp_rs_mde import Mixture, lp_rs_mde, make_plan
+from schedgap.heuristics.g_vne.lp_rs_mde import lp_rs_mde, make_plan
 from schedgap.heuristics.g_vne.measured import augmented_variables, three_conflicts, two_racks, with_sizes
+from schedgap.heuristics.g_vne.mixture import Mixture
 from schedgap.solvers.result import SolveOptions, Status
 from studies.g_vne_relaxations import augmented_relaxation, node_relaxation
 

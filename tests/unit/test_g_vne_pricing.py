@@ -7,13 +7,14 @@ import pytest
 from oracles.g_vne import random_case
 from support.g_vne_enumeration import cheapest_ring, distances, enumerated_lp
 
-from schedgap.benchmarks.instances.g_vne.workload import small
+from schedgap.benchmarks.instances.g_vne.random import small
 from schedgap.catalogue.g_vne import PROBLEM as G_VNE
 from schedgap.catalogue.run import run_method
-from schedgap.formulations.g_vne.ring_network import tables
+from schedgap.formulations.g_vne.network_tables import tables
 from schedgap.solvers.exact.g_vne.bound import ring_lp
 from schedgap.solvers.exact.g_vne.colgen import solve_colgen
-from schedgap.solvers.exact.g_vne.subproblem import RingSubproblem, clique, most_violated
+from schedgap.solvers.exact.g_vne.server_cuts import clique, most_violated
+from schedgap.solvers.exact.g_vne.subproblem import RingSubproblem
 from schedgap.solvers.result import SolveOptions, Status
 
 

@@ -11,7 +11,8 @@ from schedgap.catalogue.registry import load_instance
 from schedgap.formulations.common.numbers import CHECK_TOLERANCE
 from schedgap.formulations.ddljs.instance import DdljsInstance
 from schedgap.heuristics.ddljs.gadget import gadget, gadget_printed
-from schedgap.heuristics.ddljs.inner import GreedyState, slot_problem
+from schedgap.heuristics.ddljs.greedy_state import GreedyState
+from schedgap.heuristics.ddljs.inner import slot_problem
 
 FILE = Path(__file__).parents[1] / "data" / "gadget-small-gains.json"
 

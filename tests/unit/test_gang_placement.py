@@ -21,8 +21,9 @@ from schedgap.formulations.gang_placement.instance import GangPlacementInstance
 from schedgap.formulations.gang_placement.models.merged import Classes
 from schedgap.formulations.gang_placement.scale import components, decode, score
 from schedgap.solvers.certificates.checker import digest
+from schedgap.solvers.certificates.content import plain
 from schedgap.solvers.certificates.linear import Rejected
-from schedgap.solvers.certificates.make import check, plain
+from schedgap.solvers.certificates.make import check
 from schedgap.solvers.exact.gang_placement.bound import upper_bound
 from schedgap.solvers.exact.gang_placement.staged import solve_staged
 from schedgap.solvers.result import SolveOptions, Status

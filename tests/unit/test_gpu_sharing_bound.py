@@ -14,14 +14,15 @@ import numpy as np
 import pytest
 
 from schedgap.benchmarks.instances.gpu_sharing.paper import physical
-from schedgap.benchmarks.instances.gpu_sharing.workload import small
+from schedgap.benchmarks.instances.gpu_sharing.random import small
 from schedgap.formulations.common.numbers import exact
 from schedgap.formulations.gpu_sharing.dynamics import exact_work, tables
 from schedgap.formulations.gpu_sharing.instance import GpuSharingInstance
 from schedgap.heuristics.gpu_sharing.sharing import sjf_bsbf, sjf_bsbf_plus, sjf_ffs
-from schedgap.solvers.certificates import checker, make
+from schedgap.solvers.certificates import checker, content, make
+from schedgap.solvers.certificates.content import certificate_of
 from schedgap.solvers.certificates.linear import GRID, Rejected
-from schedgap.solvers.certificates.make import certificate_of, prove_bound
+from schedgap.solvers.certificates.make_bound import prove_bound
 from schedgap.solvers.certificates.makers.gpu_sharing import leaves
 from schedgap.solvers.certificates.rules import gpu_sharing as rules
 from schedgap.solvers.exact.gpu_sharing import bound
@@ -115,7 +116,7 @@ def leaves_of(instance: GpuSharingInstance) -> list[dict[str, Any]]:
 
 
 def value_of(instance: GpuSharingInstance, leaf: Mapping[str, Any]) -> Fraction:
-    model = checker.model_of(make.plain(instance), "prices", {})
+    model = checker.model_of(content.plain(instance), "prices", {})
     assert model.price is not None
     value = model.price(leaf, {})
     assert value is not None
@@ -336,7 +337,7 @@ def test_a_certificate_with_one_number_off_by_a_billionth_is_refused(case: int, 
         middle = (low + high) // 2
         low, high = (low, middle) if value_of(instance, scaled(middle)) > target else (middle, high)
     tight = scaled(high)
-    given = make.plain(instance)
+    given = content.plain(instance)
     claim = target + step
     certificate = certificate_of(given, "prices", {}, claim, {"prices": tight})
     assert make.check(instance, certificate).bound == claim
@@ -381,7 +382,7 @@ def test_a_certificate_with_one_number_off_by_a_billionth_is_refused(case: int, 
 def test_malformed_prices_are_refused(change: dict[str, Any], told: str) -> None:
     instance = CASES[0]
     leaf = {"edges": [1, 2, 3], "prices": [[0, 0]], "classes": [], "weights": [], **change}
-    certificate = certificate_of(make.plain(instance), "prices", {}, Fraction(1), {"prices": leaf})
+    certificate = certificate_of(content.plain(instance), "prices", {}, Fraction(1), {"prices": leaf})
     with pytest.raises(Rejected, match=told):
         make.check(instance, certificate)
 

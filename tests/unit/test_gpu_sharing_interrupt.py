@@ -9,7 +9,7 @@ import time
 import pytest
 from support.work import PATIENCE
 
-from schedgap.benchmarks.instances.gpu_sharing.workload import small
+from schedgap.benchmarks.instances.gpu_sharing.random import small
 from schedgap.solvers.exact.gpu_sharing.cp import solve_cp
 from schedgap.solvers.result import SolveOptions
 

@@ -10,7 +10,7 @@ from schedgap.benchmarks.figures.gpu_sharing import gantt
 from schedgap.benchmarks.importers.formats import POLLUX as POLLUX_FORM
 from schedgap.benchmarks.importers.traces import read_trace
 from schedgap.benchmarks.instances.gpu_sharing.paper import physical, simulated
-from schedgap.benchmarks.instances.gpu_sharing.workload import contended, small, tiny
+from schedgap.benchmarks.instances.gpu_sharing.random import contended, small, tiny
 from schedgap.benchmarks.instances.profiles.iterations import IterationModel
 from schedgap.benchmarks.instances.profiles.pollux_tasks import TASKS
 from schedgap.cli.main import main

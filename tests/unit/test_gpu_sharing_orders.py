@@ -6,8 +6,9 @@ import pytest
 
 import schedgap
 from schedgap.formulations.gpu_sharing.check import check
-from schedgap.formulations.gpu_sharing.instance import GpuSharingInstance, GpuSharingSolution
+from schedgap.formulations.gpu_sharing.instance import GpuSharingInstance
 from schedgap.formulations.gpu_sharing.modes import choices
+from schedgap.formulations.gpu_sharing.solution import GpuSharingSolution
 from schedgap.solvers.exact.gpu_sharing.search import Search
 
 

@@ -15,12 +15,12 @@ from schedgap.benchmarks.instances.hadar.random import trace
 from schedgap.formulations.common.numbers import MAXIMISE
 from schedgap.formulations.hadar.instance import HadarInstance
 from schedgap.formulations.hadar.tables import in_units, tables
-from schedgap.solvers.certificates import checker, make
+from schedgap.solvers.certificates import checker, content, make
+from schedgap.solvers.certificates.content import certificate_of
 from schedgap.solvers.certificates.linear import Rejected
-from schedgap.solvers.certificates.make import certificate_of
 from schedgap.solvers.certificates.makers.hadar import _blocks
 from schedgap.solvers.column_generation import GenerationLimits
-from schedgap.solvers.exact.hadar import bound
+from schedgap.solvers.exact.hadar import block_bound, bound
 
 
 def data_of(jobs: int, horizon: int, possible: int | None = None) -> Any:
@@ -119,10 +119,10 @@ def test_slots_of_short_jobs_are_whole(monkeypatch: pytest.MonkeyPatch) -> None:
             "jobs": [job | {"id": f"j{k}", "utility": {"kind": "constant", "weight": 1.0}} for k in range(6)],
         }
     )
-    found = bound.block_bound(tables(instance), 0.2)
+    found = block_bound.block_bound(tables(instance), 0.2)
     assert found.bound == pytest.approx(4.0, rel=1e-6) and found.whole == tuple(range(6))
-    monkeypatch.setattr(bound, "_SHORT", 0)
-    found = bound.block_bound(tables(instance), 0.2)
+    monkeypatch.setattr(block_bound, "_SHORT", 0)
+    found = block_bound.block_bound(tables(instance), 0.2)
     assert found.bound == pytest.approx(5.2, rel=1e-3) and found.whole == ()
 
 
@@ -130,8 +130,8 @@ def test_slots_of_short_jobs_are_whole(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_whole_slots_are_between_the_optimum_and_fractions(seed: int) -> None:
     """And the checker refuses a claim that is better by a hair."""
     instance = random_case(2000 + seed)
-    data, given = tables(instance), make.plain(instance)
-    found = bound.block_bound(data, 0.5, tolerance=1e-9)
+    data, given = tables(instance), content.plain(instance)
+    found = block_bound.block_bound(data, 0.5, tolerance=1e-9)
     leaf = _blocks(data, 1.0)
     model = checker.model_of(given, "prices", {})
     assert model.price is not None
@@ -156,7 +156,7 @@ def test_whole_slots_are_between_the_optimum_and_fractions(seed: int) -> None:
 
 def test_short_jobs_decide_at_the_papers_scale(monkeypatch: pytest.MonkeyPatch) -> None:
     instance, _ = in_units(trace(101, jobs=120, horizon=100), bound.ORDINARY)
-    found = bound.block_bound(tables(instance), 0.2)
+    found = block_bound.block_bound(tables(instance), 0.2)
     assert len(found.whole) > 20
-    monkeypatch.setattr(bound, "_SHORT", 0)
-    assert found.bound < 0.995 * bound.block_bound(tables(instance), 0.2).bound
+    monkeypatch.setattr(block_bound, "_SHORT", 0)
+    assert found.bound < 0.995 * block_bound.block_bound(tables(instance), 0.2).bound

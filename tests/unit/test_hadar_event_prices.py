@@ -14,10 +14,11 @@ from schedgap.formulations.common.numbers import exact
 from schedgap.formulations.hadar.instance import HadarInstance
 from schedgap.formulations.hadar.tables import tables
 from schedgap.solvers.certificates.checker import model_of
+from schedgap.solvers.certificates.content import certificate_of, plain
 from schedgap.solvers.certificates.linear import GRID, Rejected
-from schedgap.solvers.certificates.make import certificate_of, check, plain
+from schedgap.solvers.certificates.make import check
 from schedgap.solvers.certificates.rules.hadar import Job, devices_of
-from schedgap.solvers.exact.hadar.bound import event_prices
+from schedgap.solvers.exact.hadar.event_prices import event_prices
 
 
 def drawn(seed: int) -> HadarInstance:

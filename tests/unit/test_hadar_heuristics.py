@@ -17,14 +17,19 @@ from schedgap.benchmarks.instances.hadar.random import contended, motivation, no
 from schedgap.catalogue.hadar import PROBLEM as HADAR
 from schedgap.catalogue.run import run_method
 from schedgap.formulations.common.errors import InputError
-from schedgap.formulations.hadar.instance import HadarInstance, by_slot, node_speeds
+from schedgap.formulations.hadar.forked import node_speeds
+from schedgap.formulations.hadar.instance import HadarInstance
+from schedgap.formulations.hadar.solution import by_slot
 from schedgap.formulations.hadar.tables import tables
 from schedgap.heuristics.common.guarantee import Case, Verdict
-from schedgap.heuristics.hadar.baselines import Rounds, gavel, srpt, time_fractions, tiresias, yarn_cs
-from schedgap.heuristics.hadar.hadare import DEVICES, estimate, hadare, utilisation_by_copies
+from schedgap.heuristics.hadar.baselines import srpt, tiresias, yarn_cs
+from schedgap.heuristics.hadar.forked_rounds import utilisation_by_copies
+from schedgap.heuristics.hadar.gavel import Rounds, gavel, time_fractions
+from schedgap.heuristics.hadar.hadare import hadare
 from schedgap.heuristics.hadar.online import hadar_online, hadar_online_plus
 from schedgap.heuristics.hadar.rounds import Market, Recursion, hadar_rounds
 from schedgap.heuristics.hadar.simulate import run_of, simulate
+from schedgap.heuristics.hadar.throughput_estimate import DEVICES, estimate
 from schedgap.solvers.exact.hadar.bound import upper_bound
 from schedgap.solvers.result import SolveOptions, Status
 

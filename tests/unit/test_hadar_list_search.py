@@ -8,8 +8,9 @@ import pytest
 import schedgap
 from schedgap.formulations.common.numbers import MAXIMISE
 from schedgap.formulations.hadar.check import check
-from schedgap.formulations.hadar.instance import HadarInstance, HadarSolution
+from schedgap.formulations.hadar.instance import HadarInstance
 from schedgap.formulations.hadar.placement import solution_from_levels
+from schedgap.formulations.hadar.solution import HadarSolution
 from schedgap.formulations.hadar.tables import tables
 from schedgap.solvers.exact.hadar.list_search import Levels, ListSearch, _anneal, _start
 from schedgap.solvers.incumbent import Incumbent

@@ -7,7 +7,7 @@ import pytest
 from oracles import hadar_online as plain
 
 from schedgap.benchmarks.instances.hadar.random import contended, small, tiny
-from schedgap.heuristics.hadar import online
+from schedgap.heuristics.hadar import online, online_prices
 
 
 def test_windows_give_the_schedules_of_the_whole_horizon(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -49,13 +49,13 @@ def test_runs_of_equal_prices_bound_as_slots_do(monkeypatch: pytest.MonkeyPatch)
     """The certificate of jobs whose progress is rounded: relaxed by runs of slots with equal prices, and by slots."""
     merged, rounded = 0, 0
 
-    def slots(prices: online.Prices) -> online.Blocks:
+    def slots(prices: online_prices.Prices) -> online.Blocks:
         start = np.arange(1, len(prices.price))
         return online.Blocks(start, np.ones_like(start), np.concatenate([[0], start - 1]))
 
-    runs = online.Prices.segments
+    runs = online_prices.Prices.segments
 
-    def counted(prices: online.Prices) -> online.Blocks:
+    def counted(prices: online_prices.Prices) -> online.Blocks:
         nonlocal merged
         found = runs(prices)
         merged += len(found.start) < len(prices.price) - 1
@@ -68,7 +68,7 @@ def test_runs_of_equal_prices_bound_as_slots_do(monkeypatch: pytest.MonkeyPatch)
         instance = (tiny, small, contended)[seed % 3](seed)
         bounds = []
         for way in (counted, slots):
-            monkeypatch.setattr(online.Prices, "segments", way)
+            monkeypatch.setattr(online_prices.Prices, "segments", way)
             run = online.hadar_online_plus(instance, grid=16, restart_delay=0.1 * instance.slot_length * (seed % 2))
             bounds.append(run.bound)
         rounded += not run.info.get("exact", True)

@@ -29,8 +29,8 @@ from schedgap.formulations.hadar.models import build_ilp, ilp_nonzeros
 from schedgap.formulations.hadar.placement import devices_by_type, solution_from_levels
 from schedgap.formulations.hadar.tables import progress_units, small_units, tables
 from schedgap.reading import as_instance
-from schedgap.solvers.exact.hadar.list_search import Packing
-from schedgap.solvers.exact.hadar.schedules import maximal_packings
+from schedgap.solvers.exact.hadar.schedule_choices import Packing
+from schedgap.solvers.exact.hadar.slot_cuts import maximal_packings
 from schedgap.solvers.result import SolveOptions, Termination
 
 

@@ -23,8 +23,8 @@ import pytest
 
 from schedgap import generate
 from schedgap.solvers.certificates import checker, linear
+from schedgap.solvers.certificates.content import plain
 from schedgap.solvers.certificates.linear import Rejected, decimal
-from schedgap.solvers.certificates.make import plain
 from schedgap.solvers.certificates.rules import hadar
 
 FOLDER = Path(__file__).parents[1] / "data" / "proofs"

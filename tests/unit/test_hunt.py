@@ -18,25 +18,17 @@ from support.toy import toy, users, users_raising
 from support.work import PATIENCE, wait_until
 
 from schedgap import generate
-from schedgap.benchmarks.hunt import run, work
-from schedgap.benchmarks.hunt.fields import (
-    Space,
-    duplicated,
-    fields_of,
-    fitted,
-    groups_of,
-    parse_limits,
-    patterns_of,
-    removed,
-    value_at,
-    with_number,
-)
+from schedgap.benchmarks.hunt import run, stretch, work
+from schedgap.benchmarks.hunt.edits import duplicated, fitted, removed, with_number
+from schedgap.benchmarks.hunt.fields import fields_of, groups_of, patterns_of, value_at
+from schedgap.benchmarks.hunt.journal import FILE, Journal
+from schedgap.benchmarks.hunt.limits import Space, parse_limits
 from schedgap.benchmarks.hunt.mutate import mutated
 from schedgap.benchmarks.hunt.result import FOUND, WORST, Hunted, command
 from schedgap.benchmarks.hunt.run import hunt
 from schedgap.benchmarks.hunt.shrink import roughness, shrunk, size
-from schedgap.benchmarks.hunt.target import Judge, Probe, find_target, starts_of
-from schedgap.benchmarks.hunt.work import FILE, Journal
+from schedgap.benchmarks.hunt.starts import starts_of
+from schedgap.benchmarks.hunt.target import Judge, Probe, find_target
 from schedgap.benchmarks.instances import workload_of
 from schedgap.catalogue.registry import all_problems, load_instance
 from schedgap.formulations.common.errors import Disagreement, InputError
@@ -288,7 +280,7 @@ def test_a_fault_of_ours_in_a_worker_is_told_with_the_instance(tmp_path: Path, m
     def faulty(*_: Any) -> None:
         raise TypeError("on purpose")
 
-    monkeypatch.setattr("schedgap.benchmarks.hunt.work.mutated", faulty)
+    monkeypatch.setattr("schedgap.benchmarks.hunt.stretch.mutated", faulty)
     with pytest.raises(Disagreement, match=r"island 0: TypeError: on purpose; the instance is in (.*)$") as raised:
         _toy("toy/list", tmp_path)
     data = json.loads(Path(str(raised.value).rpartition(" ")[2]).read_text())
@@ -298,7 +290,7 @@ def test_a_fault_of_ours_in_a_worker_is_told_with_the_instance(tmp_path: Path, m
 
 def test_what_a_budget_cuts_off_counts(tmp_path: Path, monkeypatch: Any) -> None:
     looks = itertools.count()
-    monkeypatch.setattr(work, "_late", lambda _: next(looks) >= 2)
+    monkeypatch.setattr(stretch, "_late", lambda _: next(looks) >= 2)
     found = hunt("toy/raising", problem=toy("raising"), limits=SMALL, out=tmp_path)
     assert found.evaluations == 2 and found.defects
 

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from schedgap.benchmarks.importers import import_instance
+from schedgap.benchmarks.importers.cells import host_names
 from schedgap.benchmarks.importers.formats import CHRONUS, HELIOS, KUBERNETES, OPENB, SLURM, TRACES
-from schedgap.benchmarks.importers.rows import host_names
 from schedgap.benchmarks.importers.slurm import gres
 from schedgap.benchmarks.importers.traces import Trace, read_trace, user_table
 from schedgap.catalogue.registry import find_problem

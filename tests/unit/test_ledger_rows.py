@@ -11,8 +11,8 @@ import pytest
 from support.toy import ToyInstance, toy
 
 from schedgap.benchmarks.ledger import verify
+from schedgap.benchmarks.ledger.counterexamples import instance_size, repeat_command
 from schedgap.benchmarks.ledger.rows import Ledger, LedgerRow, Tally
-from schedgap.benchmarks.ledger.verify import instance_size, repeat_command
 from schedgap.formulations.common.errors import InputError
 from schedgap.heuristics.common.guarantee import Assumption, Evaluation, Guarantee, Verdict, at_most, not_applicable
 

@@ -17,9 +17,10 @@ from schedgap.formulations.common.check import CheckReport
 from schedgap.formulations.common.errors import Disagreement
 from schedgap.formulations.common.instance import Solution
 from schedgap.formulations.common.numbers import MAXIMISE, MINIMISE
-from schedgap.solvers.column_generation import Column, IntegerProgram, SearchLimits, integer_master
+from schedgap.solvers.column_generation import Column
 from schedgap.solvers.exact.hadar.colgen import ScheduleSearch
 from schedgap.solvers.incumbent import Incumbent
+from schedgap.solvers.integer_program import IntegerProgram, SearchLimits, integer_master
 from schedgap.solvers.linear_program import INFINITY, LinearProgram, solve_once
 from schedgap.solvers.result import Deadline, SolveOptions, Status, Termination
 

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from schedgap.benchmarks.instances import make_instance
-from schedgap.benchmarks.instances.gpu_sharing.workload import small as few
-from schedgap.benchmarks.instances.gpu_sharing.workload import tiny
+from schedgap.benchmarks.instances.gpu_sharing.random import small as few
+from schedgap.benchmarks.instances.gpu_sharing.random import tiny
 from schedgap.benchmarks.instances.hadar.random import small
 from schedgap.benchmarks.instances.rar_ddls.random import contended
 from schedgap.catalogue.gpu_sharing import PROBLEM as GPU_SHARING
@@ -21,13 +21,14 @@ from schedgap.formulations.common.errors import InputError
 from schedgap.formulations.common.instance import Solution
 from schedgap.formulations.common.numbers import MINIMISE
 from schedgap.formulations.hadar.instance import HadarInstance
-from schedgap.heuristics.gpu_sharing.sharing import fifo
+from schedgap.heuristics.gpu_sharing.exclusive_policies import fifo
 from schedgap.heuristics.hadar.baselines import yarn_cs
-from schedgap.heuristics.rar_ddls.baselines import lpt_colocate, rand
+from schedgap.heuristics.rar_ddls.baselines import rand
+from schedgap.heuristics.rar_ddls.lpt_colocate import lpt_colocate
 from schedgap.solvers.exact.gpu_sharing.lns import solve_lns as solve_sharing
 from schedgap.solvers.exact.hadar.lns import solve_lns as solve_windows
+from schedgap.solvers.exact.rar_ddls.best_schedule import BestSchedule
 from schedgap.solvers.exact.rar_ddls.lns import JobNeighbourhoods, solve_lns
-from schedgap.solvers.exact.rar_ddls.search import BestSchedule
 from schedgap.solvers.incumbent import Incumbent
 from schedgap.solvers.neighbourhoods import PATIENCE, Neighbourhoods, NeighbourhoodSearch, StepOutcome, searched
 from schedgap.solvers.result import Deadline, Result, SolveOptions, Status, Termination, clock

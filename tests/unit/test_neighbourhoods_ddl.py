@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from schedgap.benchmarks.instances.ddl_cluster.workload import small as trained
-from schedgap.benchmarks.instances.ddl_cluster.workload import tiny as placed
-from schedgap.benchmarks.instances.ddljs.workload import paper, small, tiny
+from schedgap.benchmarks.instances.ddl_cluster.random import small as trained
+from schedgap.benchmarks.instances.ddl_cluster.random import tiny as placed
+from schedgap.benchmarks.instances.ddljs.random import paper, small, tiny
 from schedgap.catalogue.ddl_cluster import PROBLEM as DDL_CLUSTER
 from schedgap.catalogue.ddljs import PROBLEM as DDLJS
 from schedgap.catalogue.run import run_method
@@ -22,10 +22,11 @@ from schedgap.formulations.common.instance import Solution
 from schedgap.formulations.common.numbers import MINIMISE
 from schedgap.formulations.ddl_cluster.instance import DdlClusterInstance
 from schedgap.formulations.ddl_cluster.simulate_plain import simulate_plain
-from schedgap.heuristics.common.run import from_best
+from schedgap.heuristics.common.improving import from_best
 from schedgap.heuristics.ddl_cluster.policies import srsf_1
 from schedgap.heuristics.ddljs.baselines import fifo
-from schedgap.solvers.exact.ddl_cluster.gangs import Block, Gangs, blocks_of, order_of, total_of, walk
+from schedgap.solvers.exact.ddl_cluster.block_orders import blocks_of, order_of, total_of, walk
+from schedgap.solvers.exact.ddl_cluster.gangs import Block, Gangs
 from schedgap.solvers.exact.ddl_cluster.lns import solve_lns as solve_gangs
 from schedgap.solvers.exact.ddljs.lns import solve_lns as solve_workers
 from schedgap.solvers.incumbent import Incumbent

@@ -12,7 +12,7 @@ import pytest
 
 import schedgap
 from schedgap.formulations.common.errors import InputError
-from schedgap.formulations.g_vne.ring_network import tables
+from schedgap.formulations.g_vne.network_tables import tables
 
 JOB = {"id": "j0", "demand": {"gpu": 1}, "bandwidth": 1.0, "utility": [0.0, 1.0]}
 

@@ -5,16 +5,17 @@ from __future__ import annotations
 import pytest
 
 from schedgap.benchmarks.instances import make_instance
-from schedgap.benchmarks.instances.ddljs.workload import FAMILIES, conflicts, star
+from schedgap.benchmarks.instances.ddljs.families import FAMILIES, conflicts, star
 from schedgap.benchmarks.instances.rar_ddls.random import tiny
 from schedgap.catalogue.registry import all_problems, find_problem
 from schedgap.catalogue.run import run_method
 from schedgap.formulations.common.check_rings import overloads
 from schedgap.formulations.common.errors import InputError
-from schedgap.formulations.ddljs.check import check, check_loads
-from schedgap.formulations.ddljs.instance import DdljsSolution
-from schedgap.formulations.ddljs.utility import Profile
-from schedgap.heuristics.common.run import variant
+from schedgap.formulations.ddljs.check import check
+from schedgap.formulations.ddljs.check_loads import check_loads
+from schedgap.formulations.ddljs.profile import Profile
+from schedgap.formulations.ddljs.solution import DdljsSolution
+from schedgap.heuristics.common.variant import variant
 from schedgap.heuristics.ddljs.gadget import gadget, gadget_printed
 from schedgap.heuristics.gpu_sharing.sharing import sjf_bsbf
 from schedgap.heuristics.rar_ddls.sjf_bco import sjf_bco, sjf_bco_plus

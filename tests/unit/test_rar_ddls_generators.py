@@ -8,7 +8,8 @@ from support.checks import rar_ddls as check
 
 from schedgap.benchmarks.instances import make_instance, workload_of
 from schedgap.benchmarks.instances.profiles.throughputs import BUILT_IN, Rate, Throughputs, batch_size
-from schedgap.benchmarks.instances.rar_ddls.measured import Setup, certified_horizon, measured_job
+from schedgap.benchmarks.instances.rar_ddls.horizons import certified_horizon
+from schedgap.benchmarks.instances.rar_ddls.measured import Setup, measured_job
 from schedgap.benchmarks.instances.rar_ddls.random import PAPER_MIX
 from schedgap.catalogue.rar_ddls import PROBLEM as RAR_DDLS
 from schedgap.formulations.common.errors import InputError

@@ -31,9 +31,11 @@ from schedgap.formulations.rar_ddls.dynamics import simulate
 from schedgap.formulations.rar_ddls.instance import RarDdlsInstance
 from schedgap.heuristics.common.guarantee import Case, Verdict
 from schedgap.heuristics.common.run import HeuristicRun
-from schedgap.heuristics.rar_ddls.baselines import ff, lpt_colocate, ls, rand
+from schedgap.heuristics.rar_ddls.baselines import ff, ls, rand
+from schedgap.heuristics.rar_ddls.estimates import impossible
 from schedgap.heuristics.rar_ddls.guarantees import GUARANTEES
-from schedgap.heuristics.rar_ddls.sjf_bco import impossible, sjf_bco_plus
+from schedgap.heuristics.rar_ddls.lpt_colocate import lpt_colocate
+from schedgap.heuristics.rar_ddls.sjf_bco import sjf_bco_plus
 from schedgap.solvers.result import SolveOptions, Status, Termination
 
 DATA = Path(__file__).resolve().parents[1] / "data"

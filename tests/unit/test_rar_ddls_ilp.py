@@ -15,10 +15,12 @@ from support.rar_brute_force import brute_force, random_tiny
 from schedgap.formulations.common.declarative import DeclarativeModel
 from schedgap.formulations.common.layout import Layout
 from schedgap.formulations.rar_ddls.instance import RarDdlsInstance
-from schedgap.formulations.rar_ddls.job_options import JobOptions, Mode, job_options, most_jobs, ring_cut
+from schedgap.formulations.rar_ddls.job_options import JobOptions, Mode, job_options
+from schedgap.formulations.rar_ddls.models.crossing import add_links
 from schedgap.formulations.rar_ddls.models.rows import ROWS, VARIABLES, Frame, Variables
-from schedgap.formulations.rar_ddls.models.time_indexed import add_links, build_ilp, ilp_nonzeros
+from schedgap.formulations.rar_ddls.models.time_indexed import build_ilp, ilp_nonzeros
 from schedgap.formulations.rar_ddls.rates import rate_table
+from schedgap.formulations.rar_ddls.ring_cut import most_jobs, ring_cut
 from schedgap.formulations.rar_ddls.schedule import quick_schedule
 from schedgap.solvers.engines.arrays import rows_of
 from schedgap.solvers.engines.declarative import solve_declarative

@@ -11,7 +11,7 @@ from schedgap.benchmarks.importers.formats import GAVEL
 from schedgap.benchmarks.importers.throughputs import read_throughputs
 from schedgap.benchmarks.importers.traces import read_trace
 from schedgap.benchmarks.instances.profiles.throughputs import BUILT_IN
-from schedgap.benchmarks.instances.rar_ddls.measured import ample_horizon, certified_horizon
+from schedgap.benchmarks.instances.rar_ddls.horizons import ample_horizon, certified_horizon
 from schedgap.catalogue.rar_ddls import PROBLEM as RAR_DDLS
 from schedgap.formulations.common.errors import InputError
 from schedgap.formulations.rar_ddls.instance import RarDdlsInstance

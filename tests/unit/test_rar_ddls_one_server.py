@@ -10,9 +10,11 @@ import pytest
 
 from schedgap.formulations.rar_ddls.instance import RarDdlsInstance
 from schedgap.formulations.rar_ddls.job_options import job_options
-from schedgap.solvers.exact.rar_ddls.cp import _Strip, pack, solve_cp
-from schedgap.solvers.exact.rar_ddls.patterns import SlotPacking, knapsack
-from schedgap.solvers.exact.rar_ddls.search import BestSchedule
+from schedgap.solvers.exact.rar_ddls.best_schedule import BestSchedule
+from schedgap.solvers.exact.rar_ddls.cp import solve_cp
+from schedgap.solvers.exact.rar_ddls.packing import _Strip, pack
+from schedgap.solvers.exact.rar_ddls.patterns import knapsack
+from schedgap.solvers.exact.rar_ddls.slot_packing import SlotPacking
 from schedgap.solvers.result import SolveOptions, Status
 from studies.library.sources import one_server, packing
 

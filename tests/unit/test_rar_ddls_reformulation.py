@@ -19,12 +19,8 @@ from schedgap.formulations.common.errors import InputError
 from schedgap.formulations.common.instance import Solution
 from schedgap.formulations.rar_ddls.dynamics import simulate
 from schedgap.formulations.rar_ddls.instance import RarDdlsInstance
-from schedgap.formulations.rar_ddls.models.reformulation import (
-    build_reformulation,
-    build_theta,
-    joint_schedules,
-    smallest_theta,
-)
+from schedgap.formulations.rar_ddls.models.joint_schedules import joint_schedules
+from schedgap.formulations.rar_ddls.models.reformulation import build_reformulation, build_theta, smallest_theta
 from schedgap.formulations.rar_ddls.rates import rate_table
 from schedgap.solvers.engines import engine
 from schedgap.solvers.engines.arrays import rows_of

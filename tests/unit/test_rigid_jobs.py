@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from schedgap.solvers.certificates import checker, make
+from schedgap.solvers.certificates import checker, content
 from schedgap.solvers.certificates.linear import GRID, Rejected
 from schedgap.tools.audit.limit import backlog_integral
 
@@ -147,7 +147,7 @@ ROOMY = [{"id": "a", "gpus": 1}, {"id": "b", "gpus": 4}]
 
 
 def certificate(given: Instance, form: str, claim: Fraction, leaf: Any) -> dict[str, Any]:
-    return make.certificate_of(given, form, {}, claim, {"prices": leaf})
+    return content.certificate_of(given, form, {}, claim, {"prices": leaf})
 
 
 def test_prices_by_type_decide_what_one_price_cannot() -> None:

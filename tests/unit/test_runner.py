@@ -22,9 +22,10 @@ from support.work import PATIENCE, wait_until
 
 from schedgap.benchmarks.records import Record
 from schedgap.benchmarks.report.run_page import write_report
-from schedgap.benchmarks.report.sheets import TABLE
+from schedgap.benchmarks.report.run_text import TABLE
 from schedgap.benchmarks.suites.plan import Item, check_names, plan
-from schedgap.benchmarks.suites.runner import Run, bench, execute
+from schedgap.benchmarks.suites.runner import Run, bench
+from schedgap.benchmarks.suites.worker import execute
 from schedgap.benchmarks.sweep.pool import Pool
 from schedgap.benchmarks.sweep.progress import Progress
 from schedgap.benchmarks.sweep.store import FILE, Store

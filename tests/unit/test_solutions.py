@@ -7,8 +7,8 @@ import pytest
 
 from schedgap.formulations.common.errors import InputError
 from schedgap.formulations.g_vne.instance import GVneSolution
-from schedgap.formulations.hadar.instance import HadarSolution
-from schedgap.formulations.rar_ddls.instance import RarDdlsSolution
+from schedgap.formulations.hadar.solution import HadarSolution
+from schedgap.formulations.rar_ddls.solution import RarDdlsSolution
 
 
 @pytest.mark.parametrize(

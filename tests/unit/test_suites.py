@@ -13,7 +13,7 @@ from oracles.hard_numbers import FAMILIES
 
 from schedgap.benchmarks.instances import find_preset, make_instance, workload_of
 from schedgap.benchmarks.suites.plan import SUITES, plan, suites_of
-from schedgap.benchmarks.suites.runner import execute
+from schedgap.benchmarks.suites.worker import execute
 from schedgap.benchmarks.sweep.warm import warm_once
 from schedgap.catalogue.registry import all_problems
 from schedgap.catalogue.run import run_method

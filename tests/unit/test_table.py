@@ -11,20 +11,15 @@ from typing import Any
 import pytest
 from support.toy import generate, toy
 
-from schedgap.benchmarks.judging.judge import LedgerVerdict
+from schedgap.benchmarks.judging.ledger_verdicts import LedgerVerdict
 from schedgap.benchmarks.records import FILES, Record, metrics_text
 from schedgap.benchmarks.report.aggregate import WITHIN, blocks, claims, headline, survivors
 from schedgap.benchmarks.report.analysis import analyse, instance_path
 from schedgap.benchmarks.report.export import exported
 from schedgap.benchmarks.report.figures import _line_colour, places_of, profile_figures, ratio_figure
+from schedgap.benchmarks.report.run_text import run_text
 from schedgap.benchmarks.report.sheet import Column, Marked, Sheet
-from schedgap.benchmarks.report.sheets import (
-    answer_sheet,
-    claim_sheets,
-    metrics_sheet,
-    ratio_sheets,
-    run_text,
-)
+from schedgap.benchmarks.report.sheets import answer_sheet, claim_sheets, metrics_sheet, ratio_sheets
 from schedgap.benchmarks.text import fixed, nearest, number, percent, refuting, seconds, significant, table
 from schedgap.benchmarks.worst import Worst
 from schedgap.catalogue.problem import Problem

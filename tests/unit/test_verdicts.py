@@ -6,7 +6,7 @@ import json
 import re
 from pathlib import Path
 
-from schedgap.benchmarks.judging.judge import all_verdicts, ledger_verdict, write_counterexamples
+from schedgap.benchmarks.judging.ledger_verdicts import all_verdicts, ledger_verdict, write_counterexamples
 from schedgap.benchmarks.ledger.verify import verify
 from schedgap.catalogue.registry import all_problems, parse_instance
 from studies.ledger_verdicts import collect

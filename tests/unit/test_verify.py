@@ -12,10 +12,11 @@ from support.toy import ToyInstance, toy
 
 import schedgap
 from schedgap.benchmarks.instances import workload_of
-from schedgap.benchmarks.judging.judge import LedgerVerdict
+from schedgap.benchmarks.judging.ledger_verdicts import LedgerVerdict
+from schedgap.benchmarks.ledger.counterexamples import instance_size
 from schedgap.benchmarks.ledger.page import write_ledger
 from schedgap.benchmarks.ledger.rows import Ledger
-from schedgap.benchmarks.ledger.verify import Trials, instance_size, verify
+from schedgap.benchmarks.ledger.verify import Trials, verify
 from schedgap.benchmarks.report.compare import compare
 from schedgap.catalogue.registry import find_problem
 from schedgap.formulations.common.errors import Disagreement, InputError

@@ -24,7 +24,7 @@ def add_audit(parser: argparse.ArgumentParser) -> None:
     """Arguments of ``audit``."""
     parser.add_argument("log", metavar="LOG", help="a log: sacct, kubectl, a table, a public trace")
     parser.add_argument("nodes", metavar="SERVERS", nargs="?", help="scontrol show nodes, sinfo, a table of servers")
-    parser.add_argument("--format", metavar="F", help="of the log (default: told by how it begins)")
+    parser.add_argument("--format", metavar="F", help="format of the log (default: told by how it begins)")
     parser.add_argument("--problem", metavar="P", help="whose schedules (default: those of the record)")
     parser.add_argument("--scheduler", metavar="S", help="one of your own, file.py:function, in a process of its own")
     parser.add_argument("--methods", type=names, metavar="M,M", help="only these schedulers (default: all)")
@@ -42,7 +42,7 @@ def add_audit(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--tenant", metavar="NAME", help="only jobs of this queue, partition or virtual cluster")
     parser.add_argument(
-        "--columns", type=names, metavar="C,C", help="of sacct without a line of names: JobID,Submit,..."
+        "--columns", type=names, metavar="C,C", help="columns of sacct without a line of names: JobID,Submit,..."
     )
     add_settings(parser, "columns of a table: gpus, arrival, start, end, id, nodes, tenant, unit", "column=name")
     add_time_limit(parser, "seconds for each scheduler (default 20)")

@@ -8,7 +8,8 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from schedgap.benchmarks.importers.traces import TraceJob, TraceServer
+from schedgap.benchmarks.importers.server_tables import TraceServer
+from schedgap.benchmarks.importers.traces import TraceJob
 from schedgap.formulations.common.instance import LARGEST_COUNT, Solution
 from schedgap.formulations.gpu_sharing.instance import GpuSharingInstance
 from schedgap.tools.audit.record import slots_of

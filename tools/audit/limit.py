@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from schedgap.formulations.common.compiled import njit_cached
 from schedgap.formulations.common.instance import Json
-from schedgap.solvers.certificates import checker, make
+from schedgap.solvers.certificates import checker, content, make_bound
 from schedgap.solvers.certificates.linear import GRID
 from schedgap.solvers.certificates.tree import Unproven
 from schedgap.solvers.exact.job_prices import PricedJobs, ascend, event_edges, least
@@ -146,10 +146,10 @@ def _together(reading: Reading, name: str, limit: Limit) -> Limit:
         return limit
     instance = exclusive_instance(name, reading.jobs, reading.servers, reading.slot)
     try:
-        certificate = make.prove_bound(instance)
+        certificate = make_bound.prove_bound(instance)
     except Unproven:
         return limit
-    bound = checker.check(make.plain(instance), checker.parse(json.dumps(certificate))).bound
+    bound = checker.check(content.plain(instance), checker.parse(json.dumps(certificate))).bound
     if bound is None or reading.slot * float(bound) <= limit.seconds:
         return limit
     return Limit(reading.slot * float(bound), certificate, instance.to_dict())
@@ -157,7 +157,7 @@ def _together(reading: Reading, name: str, limit: Limit) -> Limit:
 
 def _checked(instance: Mapping[str, Json], form: str, claim: Fraction, leaf: Json) -> Mapping[str, Json]:
     """A certificate of one leaf, which the checker has accepted."""
-    found: Mapping[str, Json] = make.certificate_of(instance, form, {}, claim, {"prices": leaf})
+    found: Mapping[str, Json] = content.certificate_of(instance, form, {}, claim, {"prices": leaf})
     checker.check(instance, checker.parse(json.dumps(found)))
     return found
 

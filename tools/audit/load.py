@@ -8,7 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from schedgap.benchmarks.importers.traces import TraceJob, TraceServer
+from schedgap.benchmarks.importers.server_tables import TraceServer
+from schedgap.benchmarks.importers.traces import TraceJob
 
 Floats = NDArray[np.float64]
 LONGEST = 10
@@ -68,7 +69,7 @@ class Idle:
     id: str
     gpus: int
     waited: float  # seconds in all
-    idle: float  # of these with enough idle GPUs, from when it was eligible
+    idle: float  # seconds of these with enough idle GPUs, from when it was eligible
     held: float = 0.0  # seconds until it was eligible: it waited for other jobs, or for a time that it named
 
 

@@ -12,7 +12,8 @@ from matplotlib.patches import Rectangle
 
 from schedgap.benchmarks.figures.palette import FAINT, INK, MARK, PALETTE
 from schedgap.benchmarks.figures.style import job_colour, new_figure, plain_axes
-from schedgap.benchmarks.importers.traces import TraceJob, TraceServer
+from schedgap.benchmarks.importers.server_tables import TraceServer
+from schedgap.benchmarks.importers.traces import TraceJob
 from schedgap.benchmarks.report.page import Picture, picture, render
 from schedgap.tools.audit.answer import answer_lines, meaning, schedules, what_if
 from schedgap.tools.audit.load import Load, Steps
@@ -20,7 +21,7 @@ from schedgap.tools.audit.record import rebuild
 from schedgap.tools.audit.result import Audit, Row, Side
 
 _POINTS = 2000
-"""Of a line; between two the largest value stands."""
+"""Points of a line; between two the largest value stands."""
 _GPUS = 64
 """Rows of a Gantt chart."""
 _JOBS = 300

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from schedgap.benchmarks.importers.traces import TraceServer
+from schedgap.benchmarks.importers.server_tables import TraceServer
 from schedgap.benchmarks.service import present
 from schedgap.benchmarks.sweep.progress import Progress
 from schedgap.formulations.common.instance import Solution
@@ -16,7 +16,8 @@ from schedgap.tools.audit.limit import drain_limit, price_limit
 from schedgap.tools.audit.policies import POLICIES, SEARCHES, Ints, ranks, schedule, search
 from schedgap.tools.audit.reading import Reading, held_of
 from schedgap.tools.audit.record import slots_of
-from schedgap.tools.audit.result import RECORDED, Row, Side, scores
+from schedgap.tools.audit.result import RECORDED, Row, Side
+from schedgap.tools.audit.scores import scores
 
 
 class Reached:

@@ -13,7 +13,8 @@ from functools import cached_property
 
 import numpy as np
 
-from schedgap.benchmarks.importers.traces import TraceJob, TraceServer
+from schedgap.benchmarks.importers.server_tables import TraceServer
+from schedgap.benchmarks.importers.traces import TraceJob
 from schedgap.tools.audit.load import Clash, steps
 from schedgap.tools.audit.policies import Ints, Nodes, Shapes, Work
 from schedgap.tools.audit.record import placed_on, rebuild, slots_of
@@ -189,7 +190,7 @@ def read_cluster(
 
     Parameters
     ----------
-    jobs, servers : of the log and its list of nodes
+    jobs, servers : rows of the log and of its list of nodes
     slot : seconds
     recorded : every job has a start and an end
     listed : the servers are those of a list

@@ -9,7 +9,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from schedgap.benchmarks.importers.traces import TraceJob, TraceServer
+from schedgap.benchmarks.importers.server_tables import TraceServer
+from schedgap.benchmarks.importers.traces import TraceJob
 from schedgap.formulations.common.instance import LARGEST_COUNT
 from schedgap.tools.audit.load import Clash, steps
 

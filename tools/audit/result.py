@@ -4,94 +4,27 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from schedgap.benchmarks.importers.traces import TraceJob, TraceServer
+from schedgap.benchmarks.importers.server_tables import TraceServer
+from schedgap.benchmarks.importers.traces import TraceJob
 from schedgap.benchmarks.report.sheet import Column, Sheet
-from schedgap.benchmarks.service import finish_time_fairness, jain, present
 from schedgap.benchmarks.text import fixed, percent, significant
 from schedgap.formulations.common.instance import Json, Solution
 from schedgap.tools.audit.answer import NOTHING, answer_lines, conditions, hours, sentence, share, short_text
 from schedgap.tools.audit.limit import Limit
 from schedgap.tools.audit.load import Clash, Load, Share
-
-# How a schedule served the jobs: completion times, waits, slowdowns, fairness.
-
-Floats = NDArray[np.float64]
-SHORT = 10.0
-"""Seconds: a job counts as at least so long in its bounded slowdown."""
-
-
-@dataclass(frozen=True)
-class Spread:
-    """Mean, median, 95th and 99th percentile."""
-
-    mean: float
-    median: float
-    p95: float
-    p99: float
-
-
-def spread(values: Floats) -> Spread:
-    """Of at least one value; percentiles are interpolated."""
-    median, p95, p99 = np.percentile(values, (50, 95, 99)).tolist()
-    return Spread(float(values.mean()), median, p95, p99)
-
-
-@dataclass(frozen=True)
-class Scores:
-    """Of one schedule; seconds."""
-
-    # jct, wait: end less submission, start less submission
-    jct: Spread
-    wait: Spread
-    slowdown: Spread  # bounded: max(1, JCT / max(duration, 10 s))
-    utilisation: float  # busy GPU time over that of all GPUs from the first submission to the last end
-    # mean finish-time fairness: JCT over the JCT alone on 1/n of the cluster, n jobs being present on average in the
-    # record (or, without one, in this schedule)
-    fairness: float
-    tenants: Mapping[str, float]  # the same by tenant, where there are several
-    jain: float | None  # Jain's index of the tenants' mean slowdowns: 1 is equal; None where there is one tenant
-
-    def to_dict(self) -> dict[str, Json]:
-        """JSON-compatible form."""
-        return asdict(self)
-
-
-def scores(
-    jobs: Sequence[TraceJob], submit: Floats, start: Floats, end: Floats, capacity: int, usual: float | None
-) -> Scores:
-    """The scores of a schedule.
-
-    Parameters
-    ----------
-    submit, start, end : seconds, by job
-    usual : jobs that are present on average; those of this schedule where None
-    """
-    gpus = np.array([float(job.gpus) for job in jobs])
-    jct, wait, length = end - submit, start - submit, end - start
-    slowdown = np.maximum(1.0, jct / np.maximum(length, SHORT))
-    share = capacity / (present(submit, end) if usual is None else usual)
-    fairness = finish_time_fairness(jct, length, gpus, share)
-    names = np.array([job.tenant or "" for job in jobs])
-    tenants = {str(name): float(fairness[names == name].mean()) for name in np.unique(names)}
-    means = np.array([slowdown[names == name].mean() for name in np.unique(names)])
-    return Scores(
-        spread(jct),
-        spread(wait),
-        spread(slowdown),
-        float(gpus @ length / capacity / max(1e-9, end.max() - submit.min())),
-        float(fairness.mean()),
-        tenants if len(tenants) > 1 else {},
-        jain(means),
-    )
-
+from schedgap.tools.audit.scores import Scores
 
 _SHARES = {"jct": "JCT", "wait": "waiting", "weighted": "JCT weighted by GPU time"}
+
+
 Times = tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]
+
+
 RECORDED = "recorded"
 
 
@@ -100,11 +33,11 @@ class Row:
     """One schedule of the same jobs."""
 
     name: str  # "recorded", a method's id, or the user's scheduler
-    status: str  # as of ``solve``; "recorded", "infeasible" or "not run"
+    status: str  # status from ``solve``; "recorded", "infeasible" or "not run"
     objective: float | None = None  # mean JCT in seconds, or the problem's own objective; None where there is no figure
     scores: Scores | None = None  # None where the schedule has no start and end of each job
     reason: str = ""  # why there is no figure, or what is special about it
-    seconds: float | None = None  # that it took
+    seconds: float | None = None  # seconds that it took
     solution: Solution | None = None  # None where there is none
     times: Times | None = None  # seconds of submission, start and end of each job; where there are scores
     weighted: float | None = None  # mean seconds from submission to end, each job weighted by GPUs times length
@@ -118,12 +51,12 @@ class Side:
     # capacity, what: GPUs, and how they are called: "as listed", "8 GPUs more"
     capacity: int
     what: str
-    servers: tuple[TraceServer, ...]  # those of the schedules
+    servers: tuple[TraceServer, ...]  # servers of the schedules
     rows: tuple[Row, ...] = ()  # the record first, where there is one
     bound: float | None = None  # certified, in the unit of the objective
     minimises: bool = True  # the objective is better the smaller it is
     jobs: tuple[str, ...] = ()  # ids, in the order of the rows' times
-    slowdown: float | None = None  # of two jobs that share a GPU; None where none do
+    slowdown: float | None = None  # slowdown of two jobs that share a GPU; None where none do
     relaxed: bool = False  # GPUs are all that counts here: stands beside the answer, and is no part of it
     weighted_bound: float | None = None  # seconds: no schedule has a smaller weighted mean
     limits: tuple[Limit, ...] = ()  # what proves the bounds, where prices and draining do
@@ -186,7 +119,7 @@ class Audit:
     running: int = 0  # jobs that had not ended when the log was written: they are left out, and held GPUs, too
     pending: int = 0  # jobs that still waited then
     unread: int = 0  # rows that do not count and may have held GPUs
-    jobs: tuple[TraceJob, ...] = ()  # those that count
+    jobs: tuple[TraceJob, ...] = ()  # jobs that count
     condition: str = ""  # what must be assumed of the cluster for the answer to hold
     limit_condition: str = ""  # what must be assumed for the limit alone to hold
     same_everywhere: bool = False  # jobs that named no type are taken to last as long on each

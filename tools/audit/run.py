@@ -10,19 +10,13 @@ from pathlib import Path
 
 import numpy as np
 
+from schedgap.benchmarks.importers.cells import NOT_ENDED
 from schedgap.benchmarks.importers.formats import TRACES
 from schedgap.benchmarks.importers.others import is_lsf, is_pbs, is_swf
-from schedgap.benchmarks.importers.rows import NOT_ENDED, Format, opened
+from schedgap.benchmarks.importers.rows import Format, opened
 from schedgap.benchmarks.importers.sacct import is_sacct, no_names
-from schedgap.benchmarks.importers.traces import (
-    ASSUMED,
-    Trace,
-    TraceJob,
-    TraceServer,
-    enough_servers,
-    read_trace,
-    user_table,
-)
+from schedgap.benchmarks.importers.server_tables import TraceServer
+from schedgap.benchmarks.importers.traces import ASSUMED, Trace, TraceJob, enough_servers, read_trace, user_table
 from schedgap.benchmarks.instances import PER_SERVER
 from schedgap.benchmarks.sweep.progress import Progress, Sink
 from schedgap.catalogue.registry import find_problem
@@ -149,7 +143,7 @@ def audit(
     log : a log of any format that ``schedgap import`` reads
     servers : a table or listing of its servers; where not given, as many GPUs as were busy at once
     form : the format; told by how the log begins where not given
-    columns : of a table without a format: ``{"gpus": "num_gpu", "start": ..., "end": ...}``
+    columns : columns of a table without a format: ``{"gpus": "num_gpu", "start": ..., "end": ...}``
     names : names of the columns, for output of sacct without a line of names
     problem : whose schedules are made; where not given, that of the record: jobs with GPUs of their own
     scheduler : one of your own, ``file.py:function``; it runs in a process of its own, as in ``evaluate``
@@ -161,7 +155,7 @@ def audit(
     tenant : only jobs of this queue, partition or virtual cluster
     time_limit : seconds for each scheduler; one that is cut has no figure
     memory_limit : GB for each
-    seed : of all randomness
+    seed : seed of all randomness
     out : folder for ``audit.json`` and ``audit.html``
     progress : a stream, or a function that is told whole lines
 

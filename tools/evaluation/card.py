@@ -53,7 +53,7 @@ class Trial:
     seconds: float | None  # measured outside; None where nothing came
     known: Agreement  # what is proven of the instance
     others: Mapping[str, float | None]  # objectives of the shipped heuristics by id; None where one found nothing
-    cut: Sequence[str] = ()  # those of them that a limit ended, which are compared with nothing
+    cut: Sequence[str] = ()  # ids of runs that a limit ended, which are compared with nothing
 
     def ratio(self, sense: int) -> tuple[float | None, str]:
         """Its ratio, and to what: optimum or bound."""
@@ -92,7 +92,7 @@ class Card:
     folder : where card.html and card.json are; None where they are not written, since Ctrl-C ended the hunt
     isolated : the kernel, too, kept the scheduler from files and processes
     online : what only an online policy has; None for others
-    is_seed_chosen : by the caller, so that a scheduler can be made for these instances
+    is_seed_chosen : whether the caller chose the seed, so that a scheduler can be made for these instances
     """
 
     scheduler: str

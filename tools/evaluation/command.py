@@ -86,9 +86,9 @@ def add_new(parser: argparse.ArgumentParser) -> None:
     """Arguments of ``new``."""
     parser.add_argument("kind", choices=("heuristic", "problem", "evaluator"), help="what is written")
     parser.add_argument(
-        "name", metavar="NAME", help="of the package: small letters, digits and _; of an evaluator: openevolve or plain"
+        "name", metavar="NAME", help="the package's: small letters, digits and _; an evaluator's: openevolve or plain"
     )
-    parser.add_argument("--problem", metavar="P", help="of an evaluator: whose schedulers are written")
+    parser.add_argument("--problem", metavar="P", help="problem of an evaluator, whose schedulers are written")
     parser.add_argument("--out", type=Path, metavar="DIR", help="where it goes; of an evaluator the new folder itself")
 
 

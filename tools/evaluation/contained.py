@@ -163,7 +163,7 @@ class Contained(contextlib.AbstractContextManager["Contained"]):
     _folder: str = ""
     _source: str = ""  # the folder of the copy of the scheduler's file; empty before it was made
     is_warm: bool = False
-    stuck: Instance | None = None  # that of its first run, which does not count, where it took too long
+    stuck: Instance | None = None  # instance of its first run, which does not count, where it took too long
     _entered: bool = False
 
     def method(self) -> Method:

@@ -20,7 +20,7 @@ from schedgap.heuristics.common.run import HeuristicRun
 from schedgap.tools.library.collection import LARGEST, entries
 
 Families: TypeAlias = Mapping[str, Callable[[int], Trial]]
-"""By name, what makes the instance of a seed."""
+"""Families by name; each makes the instance of a seed."""
 PUBLIC = 20
 """Seeds of each family whose instances anybody has at hand, those of ``verify`` among them: none is judged."""
 SPARSE = 9 * 10**9

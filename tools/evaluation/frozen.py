@@ -45,7 +45,7 @@ class Attempt(Judged):
     entry: Entry  # the instance with what is known of it
     ratio: float | None = None
     to: str = ""  # optimum or bound
-    first: Instance | None = None  # that of a first run that did not end: it never saw the entry's
+    first: Instance | None = None  # instance of a first run that did not end: it never saw the entry's
 
     def to_dict(self) -> dict[str, Json]:
         """JSON-compatible form."""
@@ -69,7 +69,7 @@ class Development:
     problem: str
     attempts: Sequence[Attempt]  # every instance, the smallest first
     seconds: float  # for all of it, its process and the checks included
-    isolated: bool | None  # as of a card
+    isolated: bool | None  # whether the run was isolated, see the card
 
     @property
     def score(self) -> float:
@@ -280,7 +280,7 @@ def evaluate_frozen(
 
     Parameters
     ----------
-    scheduler, online, estimates, container : those of :func:`~schedgap.tools.evaluation.run.evaluate`
+    scheduler, online, estimates, container : see :func:`~schedgap.tools.evaluation.run.evaluate`
     problem : whose instances it takes
     time_limit : seconds of a processor for an instance; three times that for one that sleeps
     memory_limit : GB of its process

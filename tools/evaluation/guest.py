@@ -37,7 +37,8 @@ from schedgap.formulations.common.parent import end_with_parent
 from schedgap.heuristics.common.run import HeuristicRun
 from schedgap.solvers import budget
 from schedgap.tools.evaluation import nursery
-from schedgap.tools.evaluation.places import give_up_rights, refuse_calls, restrict
+from schedgap.tools.evaluation.landlock import restrict
+from schedgap.tools.evaluation.seccomp import give_up_rights, refuse_calls
 from schedgap.tools.online.state import Session
 
 _REFUSED = (
@@ -78,7 +79,7 @@ _NO_IMPORT = frozenset(
 )
 """Modules that open files without an event, and those of which something was taken away."""
 SEEDS = 8
-"""Of two presets, whose instances are solved while files are open: of ddljs' only the 7th splits."""
+"""Seeds of two presets, whose instances are solved while files are open: of ddljs' only the 7th splits."""
 FILES = 256
 """Open at a time."""
 _WRITES = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
@@ -101,8 +102,8 @@ def fence(folder: str, readable: Sequence[str]) -> None:
     """From here on no other process, no network, no file changed outside of `folder`, none read but there and these.
 
     An audit hook cannot be taken away again. It stops what Python does, not what machine code does, nor Python code
-    that works against the hook itself; that is for :func:`~schedgap.tools.evaluation.places.restrict` and
-    :func:`~schedgap.tools.evaluation.places.refuse_calls`.
+    that works against the hook itself; that is for :func:`~schedgap.tools.evaluation.landlock.restrict` and
+    :func:`~schedgap.tools.evaluation.seccomp.refuse_calls`.
     """
     home = os.path.realpath(folder)
     open_to_read = frozenset((home, os.path.realpath(os.devnull), *readable))

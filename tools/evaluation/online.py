@@ -15,9 +15,11 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from schedgap.benchmarks.hunt.fields import Data, Space, parse_limits
+from schedgap.benchmarks.hunt.edits import Data
+from schedgap.benchmarks.hunt.limits import Space, parse_limits
 from schedgap.benchmarks.hunt.mutate import mutated
-from schedgap.benchmarks.hunt.target import Target, starts_of
+from schedgap.benchmarks.hunt.starts import starts_of
+from schedgap.benchmarks.hunt.target import Target
 from schedgap.benchmarks.intervals import interval
 from schedgap.benchmarks.report.sheet import Column, Sheet
 from schedgap.benchmarks.text import fixed
@@ -43,8 +45,8 @@ ECHOES = 50
 class Decisions:
     """How a policy ran on an instance."""
 
-    seconds: Sequence[float]  # of each decision, the pipe included
-    slots: Sequence[int]  # in which they were taken
+    seconds: Sequence[float]  # seconds of each decision, the pipe included
+    slots: Sequence[int]  # slots in which they were taken
     preemptions: int
     service: Mapping[str, Json]  # how the jobs were served
     objective: float | None  # the checker's; None where the schedule is not feasible
@@ -66,7 +68,7 @@ class ContainedPolicy(Contained):
     estimates: Estimates = "none"  # what it is told of lengths
     preempts: bool | None = None  # it may preempt, which it says itself; None before it was started
     overhead: float | None = None  # seconds that an empty message and its answer take, the median of many
-    runs: dict[int, Decisions] = field(default_factory=dict, repr=False)  # those that came to an end, by seed
+    runs: dict[int, Decisions] = field(default_factory=dict, repr=False)  # decisions that came to an end, by seed
     _outside: bool = False
 
     def __call__(self, instance: Instance, *, seed: int, deadline: Deadline = NO_DEADLINE) -> Solution | None:
@@ -151,7 +153,7 @@ class Online:
     # it preempts, so its schedules are none of the problem; ratios are to a bound that holds for them, too
     outside_model: bool
     overhead: float | None  # seconds of a decision that are the pipe's and not the policy's
-    runs: Sequence[Decisions | None]  # of each trial, in their order; None where it failed
+    runs: Sequence[Decisions | None]  # decisions of each trial, in their order; None where it failed
     adversary: Mapping[str, Json] | None = None  # see :func:`adversary`; None where it was not asked or found nothing
 
     def to_dict(

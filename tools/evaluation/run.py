@@ -12,8 +12,9 @@ from pathlib import Path
 from schedgap.benchmarks.hunt.result import Hunted
 from schedgap.benchmarks.hunt.run import hunt
 from schedgap.benchmarks.hunt.target import Target
-from schedgap.benchmarks.judging.judge import claims_from, guarantees_of
 from schedgap.benchmarks.judging.judge import evaluate as judge_claim
+from schedgap.benchmarks.judging.judge import guarantees_of
+from schedgap.benchmarks.judging.users_claims import claims_from
 from schedgap.benchmarks.report.page import picture, render
 from schedgap.benchmarks.sweep.cluster import check_cluster
 from schedgap.benchmarks.sweep.progress import Progress, Sink
@@ -82,9 +83,9 @@ def evaluate(
     on : instances, or their files, that it is judged on instead of those of families; it is hunted with a budget only
     claims : a Python file with ``CLAIMS``, guarantees of your own; those about this scheduler are judged
     budget : seconds for the hunt for its worst instance; by counts where not given
-    seed : of all instances; drawn anew where not given, and told by the card
+    seed : seed of all instances; drawn anew where not given, and told by the card
     out : folder for ``card.json``, ``card.html`` and the hunt; a new one beside it where there is one
-    instances : of each family; 5 where not given
+    instances : number of instances of each family; 5 where not given
     time_limit : seconds of a processor for an instance; three times that for one that sleeps
     memory_limit : GB of its process
     workers : processes that find out what is known of the instances, after the scheduler has run on all of them; all

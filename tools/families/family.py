@@ -2,253 +2,26 @@
 
 from __future__ import annotations
 
-import itertools
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from pathlib import Path
-from typing import Any
 
-from schedgap.benchmarks.hunt.target import SEED, Judge, Target
-from schedgap.benchmarks.proving import exact_value
 from schedgap.benchmarks.text import fixed
-from schedgap.catalogue.agreement import closed_by
 from schedgap.catalogue.problem import Problem
 from schedgap.catalogue.registry import find_problem
-from schedgap.catalogue.run import run_heuristic, run_method
-from schedgap.formulations.common.errors import Disagreement, InputError
+from schedgap.formulations.common.errors import InputError
 from schedgap.formulations.common.files import write_text
 from schedgap.formulations.common.instance import Instance, Json, read_json
-from schedgap.solvers.result import Proof, SolveOptions, Status, Termination
-from schedgap.tools.families.forms import Polynomial, Quotient, fit, numbers_of, quotient, with_numbers
-from schedgap.tools.families.generator import Generator, places
-
-# Points of a family: runs by size, and how they are stretched to further sizes.
-
-# What a heuristic and the optimum come to on the instances of a generator, exactly; the ratio as a function of n.
-
-MOST_DEGREE = 3
-"""Of the values as functions of n."""
-EVIDENCE = 2
-"""Values beyond those that determine a polynomial that have to lie on it."""
-
-
-@dataclass(frozen=True)
-class Point:
-    """One size."""
-
-    n: int  # the size
-    # objective, optimum: of the heuristic, and the proven optimum, by the problem's checker
-    objective: Fraction
-    optimum: Fraction
-    proof: Proof  # how far the optimum is proven
-    weight: int  # jobs (or tasks) of the instance: a mean times this is a sum
-
-    def ratio(self, sense: int) -> Fraction:
-        """At least 1."""
-        return self.objective / self.optimum if sense > 0 else self.optimum / self.objective
-
-    def to_dict(self) -> dict[str, Json]:
-        """JSON-compatible form."""
-        return {"n": self.n, "objective": str(self.objective), "optimum": str(self.optimum), "proof": self.proof}
-
-
-def point(judge: Judge, n: int, data: Mapping[str, Json], options: Mapping[str, Json]) -> Point | None:
-    """The values at one size; None where the instance is not valid, the heuristic finds nothing, the optimum is not
-    proven within the judge's work, one of them is 0, or something faults, which the judge tells."""
-    try:
-        instance = judge.target.problem.instance_class.parse({**data, "name": f"n-{n}"})
-    except InputError:
-        return None
-    return judge.guarded(instance, lambda: _point(judge, n, instance, options))
-
-
-def _point(judge: Judge, n: int, instance: Instance, options: Mapping[str, Json]) -> Point | None:
-    problem, method = judge.target.problem, judge.target.method
-    assert method is not None
-    run = run_heuristic(problem, instance, method, SolveOptions(seed=SEED), options)
-    if run.solution is None or run.info.get("outside_model"):
-        return None
-    objective = exact_value(problem, instance, run.solution)
-    best = run
-    if run.status is not Status.OPTIMAL:
-        limits = SolveOptions(threads=1, work_limit=judge.work, seed=SEED)
-        exact = problem.default_method(instance)
-        best = run_method(problem, instance, exact, limits, disagreements=judge.disagreements)
-    if best.termination is Termination.INTERRUPTED:
-        raise KeyboardInterrupt
-    if best.status is not Status.OPTIMAL or best.solution is None:
-        return None
-    optimum = exact_value(problem, instance, best.solution)
-    if problem.sense * (objective - optimum) < 0:
-        if not closed_by(problem, objective, optimum):
-            better = f"{float(objective):.12g} is better than the optimum {float(optimum):.12g}"
-            raise Disagreement(f"{judge.target.id}: {better}")
-        optimum = objective
-    if not objective or not optimum:
-        return None
-    proof = (
-        Proof.CERTIFIED if _certified(judge.target, instance, optimum, best.solution) else best.proof or Proof.CLAIMED
-    )
-    return Point(n, objective, optimum, proof, weight_of(instance.to_dict()))
-
-
-def weight_of(data: Mapping[str, Json]) -> int:
-    """How many jobs, or tasks, an instance has."""
-    return len(data.get("jobs", data.get("tasks", ())))
-
-
-def _certified(target: Target, instance: Any, value: Fraction, solution: Any) -> bool:
-    """Whether a short certificate of this optimum is accepted by the checker of certificates."""
-    from schedgap.solvers.certificates.linear import Rejected
-    from schedgap.solvers.certificates.make import FEW, check, prove
-    from schedgap.solvers.certificates.tree import Unproven
-
-    try:
-        verdict = check(instance, prove(instance, value, solution, FEW, sense=target.problem.sense))
-    except (Rejected, Unproven):
-        return False
-    return verdict.bound is not None and closed_by(target.problem, value, verdict.bound)
-
-
-@dataclass(frozen=True)
-class Closed:
-    """A ratio as a function of n that holds exactly at every point."""
-
-    ratio: Quotient  # at least 1
-    # objective, optimum: polynomials as text, each times the number of jobs where `summed`
-    objective: str
-    optimum: str
-    summed: bool  # the values are means, and these are sums
-    degree: int  # the larger of both degrees
-
-
-def closed(points: Sequence[Point], sense: int) -> Closed | None:
-    """The ratio in closed form; None where the values are no polynomials of n for which there is enough evidence."""
-    most = min(MOST_DEGREE, len(points) - 1 - EVIDENCE)
-    if most < 0:
-        return None
-    for summed in (False, True):
-        weight = {p.n: p.weight if summed else 1 for p in points}
-        objective = fit({p.n: p.objective * weight[p.n] for p in points}, most)
-        optimum = fit({p.n: p.optimum * weight[p.n] for p in points}, most)
-        if objective is not None and optimum is not None:
-            ratio = quotient(*((objective, optimum) if sense > 0 else (optimum, objective)))
-            return Closed(ratio, str(objective), str(optimum), summed, max(objective.degree, optimum.degree))
-    return None
-
-
-# A second parameter m: some numbers of a generator times m, where that makes the ratio larger without end in sight.
-
-FACTORS = (2, 3, 4, 5)
-"""Values of m at which the values have to be a polynomial of m."""
-SIZES = 6
-"""Most sizes that are tried."""
-
-
-@dataclass(frozen=True)
-class Stretch:
-    """The numbers that are multiplied, and what the ratio tends to as m grows."""
-
-    numbers: str  # where they are, in words
-    limit: str  # of the ratio, as a function of n, as text
-    growth: int  # it grows like n to this power
-    sizes: tuple[int, ...]  # the n at which the values are polynomials of m, exactly
-
-    def to_dict(self) -> dict[str, Json]:
-        """JSON-compatible form."""
-        return {
-            "times_m": self.numbers,
-            "limit": self.limit,
-            "growth": self.growth,
-            "exact_for": list(self.sizes),
-        }
-
-
-def times(generator: Generator, chosen: frozenset[int], m: int) -> Generator:
-    """The generator with the numbers at these positions m times as large."""
-    scaled = [
-        Polynomial(tuple(m * c for c in one.coefficients)) if k in chosen else one
-        for k, one in enumerate(numbers_of(generator.form))
-    ]
-    return Generator(with_numbers(generator.form, iter(scaled)))
-
-
-def stretched(
-    judge: Judge, generator: Generator, sizes: tuple[int, ...], options: Mapping[str, Json]
-) -> Stretch | None:
-    """The numbers of one kind, in some runs, that raise the ratio most when they grow; None where none do.
-
-    The values have to be polynomials of m at every size, and what leads them polynomials of n.
-
-    Parameters
-    ----------
-    sizes : n at which the generator was tried; the first ones are used
-    """
-    if len(sizes) < EVIDENCE + 2:
-        return None
-    sense, best, chosen = judge.target.problem.sense, Fraction(1), None
-    for numbers, name in _choices(generator):
-        made = [_at(judge, times(generator, numbers, m), sizes[1], options) for m in (1, 2, 4)]
-        ratios = [one.ratio(sense) for one in made if one is not None]
-        rises = len(ratios) == 3 and all(b > a for a, b in itertools.pairwise(ratios))
-        if rises and ratios[-1] > best:
-            best, chosen = ratios[-1], (numbers, name)
-    if chosen is None:
-        return None
-    numbers, name = chosen
-    leads: tuple[dict[int, Fraction], dict[int, Fraction]] = ({}, {})
-    for n in sizes[:SIZES]:
-        made = [_at(judge, times(generator, numbers, m), n, options) for m in FACTORS]
-        points = [one for one in made if one is not None]
-        if len(points) < len(FACTORS):
-            break
-        weight = points[0].weight
-        objective, optimum = (
-            fit({m: getattr(one, key) * weight for m, one in zip(FACTORS, points, strict=True)}, 1)
-            for key in ("objective", "optimum")
-        )
-        if objective is None or optimum is None or objective.degree != 1 or optimum.degree != 1:
-            return None
-        leads[0][n], leads[1][n] = objective.coefficients[-1], optimum.coefficients[-1]
-    most = min(MOST_DEGREE, len(leads[0]) - 1 - EVIDENCE)
-    above, below = (fit(lead, most) if most >= 0 else None for lead in leads)
-    if above is None or below is None:
-        return None
-    limit = quotient(*((above, below) if sense > 0 else (below, above)))
-    return Stretch(name, str(limit), limit.growth, tuple(leads[0]))
-
-
-def _at(judge: Judge, generator: Generator, n: int, options: Mapping[str, Json]) -> Point | None:
-    try:
-        return point(judge, n, generator(n), options)
-    except InputError:
-        return None
-
-
-def _choices(generator: Generator) -> list[tuple[frozenset[int], str]]:
-    """Positions of one kind of number in some runs of a list, with how they go on, and their name."""
-    found = []
-    at = [path for path, _ in places(generator.form)]
-    values = list(numbers_of(generator.form))
-    for name, runs in generator.form["lists"].items():
-        spots: dict[str, dict[int, list[int]]] = {}
-        for k in range(len(runs)):
-            first = [i for i, path in enumerate(at) if path[:4] == ("lists", name, str(k), "first")]
-            steps = [i for i, path in enumerate(at) if path[:4] == ("lists", name, str(k), "step")]
-            for i, step in zip(first, steps, strict=True):
-                if values[i].coefficients:
-                    spots.setdefault(".".join(at[i][4:]), {})[k] = [i, step]
-        for leaf, by_run in spots.items():
-            for count in range(1, len(by_run) + 1):
-                for some in itertools.combinations(by_run, count):
-                    which = " and ".join(f"{name}[{k}].{leaf}" for k in some)
-                    found.append((frozenset(i for k in some for i in by_run[k]), which))
-    return found
-
+from schedgap.solvers.result import Proof
+from schedgap.tools.families.generator import Generator
+from schedgap.tools.families.points import Closed, Point, closed, weight_of
+from schedgap.tools.families.stretch import Stretch
 
 KEY = "family"
+
+
 FORM = 1
 """The version of the file."""
 

@@ -13,8 +13,6 @@ from schedgap.formulations.common.errors import InputError
 from schedgap.formulations.common.instance import Json
 from schedgap.tools.families.forms import (
     Form,
-    Polynomial,
-    fit,
     forms_of,
     fraction,
     instance_of,
@@ -23,6 +21,7 @@ from schedgap.tools.families.forms import (
     skeleton,
     with_numbers,
 )
+from schedgap.tools.families.polynomials import Polynomial, fit
 
 MOST_COMBINATIONS = 3000
 """Ways to put one form of every n together that are tried."""
@@ -42,7 +41,7 @@ MARK = "= "
 class Generator:
     """Instances of every size n."""
 
-    form: Form  # as in :mod:`~schedgap.tools.families.forms`, with a polynomial for every number
+    form: Form  # form of :mod:`~schedgap.tools.families.forms`, with a polynomial for every number
 
     def __call__(self, n: int) -> dict[str, Json]:
         """The instance of size n, as a JSON object without a name.

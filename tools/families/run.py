@@ -12,7 +12,8 @@ from pydantic import Field as Allowed
 from schedgap.benchmarks.hunt.fields import patterns_of
 from schedgap.benchmarks.hunt.result import Hunted, lost_line
 from schedgap.benchmarks.hunt.run import OUT, begin, holds_a_hunt, hunt
-from schedgap.benchmarks.hunt.target import Starts, Target, find_target
+from schedgap.benchmarks.hunt.starts import Starts
+from schedgap.benchmarks.hunt.target import Target, find_target
 from schedgap.benchmarks.sweep.cluster import check_cluster
 from schedgap.benchmarks.sweep.progress import Progress, Sink
 from schedgap.benchmarks.sweep.store import held
@@ -90,10 +91,10 @@ def hunt_family(
     Parameters
     ----------
     target : ``PROBLEM/HEURISTIC``
-    limits : those of :func:`~schedgap.benchmarks.hunt.run.hunt`, ``parameter`` (what n is: a list or a number of the
+    limits : limits of :func:`~schedgap.benchmarks.hunt.run.hunt`, ``parameter`` (what n is: a list or a number of the
         instance), ``sizes`` (``2..4``) and ``beyond`` (sizes after these at which the generator is tried); see
         docs/families.md
-    problem, seed, workers, resume, cluster, progress : as of :func:`~schedgap.benchmarks.hunt.run.hunt`
+    problem, seed, workers, resume, cluster, progress : see :func:`~schedgap.benchmarks.hunt.run.hunt`
     out : its folder; ``hunts/family-<target>`` where not given
 
     Returns

@@ -2,183 +2,63 @@
 
 from __future__ import annotations
 
-import itertools
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
 
-from schedgap.benchmarks.hunt.fields import Limits, Space, fields_of, parse_limits, value_at
-from schedgap.benchmarks.hunt.fields import fitted as fitted_to
-from schedgap.benchmarks.hunt.mutate import mutated
+from schedgap.benchmarks.hunt.edits import fitted as fitted_to
+from schedgap.benchmarks.hunt.journal import FILE, Journal
+from schedgap.benchmarks.hunt.limits import Limits, Space, parse_limits
 from schedgap.benchmarks.hunt.result import Hunted, amount
 from schedgap.benchmarks.hunt.run import MOST_DEFECTS
-from schedgap.benchmarks.hunt.shrink import Tried, lowered, roughness, shrunk
-from schedgap.benchmarks.hunt.target import Judge, Probe, Starts, Target, entries, starts_of
-from schedgap.benchmarks.hunt.work import DISAGREEMENTS, FILE, Journal
+from schedgap.benchmarks.hunt.starts import Starts, starts_of
+from schedgap.benchmarks.hunt.target import Judge, Probe, Target
+from schedgap.benchmarks.hunt.work import DISAGREEMENTS
 from schedgap.benchmarks.instances import workload_of
 from schedgap.benchmarks.sweep.progress import Progress
 from schedgap.formulations.common.errors import InputError
 from schedgap.formulations.common.instance import Json
-from schedgap.tools.families.family import Family, point, stretched
+from schedgap.tools.families.family import Family
 from schedgap.tools.families.forms import (
-    Form,
-    bare,
-    fewest_runs,
     forms_of,
-    fraction,
     instance_of,
-    numbers_of,
-    skeleton,
-    with_numbers,
 )
-from schedgap.tools.families.generator import MOST_CONTINUED, Generator, continued, fitted, lengthened, places
-
-# How regular an instance is, and making one more so for as long as its value stays.
-
-PLATEAU = 400
-"""Random changes that look for other instances of the same value."""
-STEPS = 150
-"""Random changes that may make an instance more regular, before it is shrunk."""
-
-
-def irregular(data: Mapping[str, Json], space: Space) -> tuple[float, ...]:
-    """(what is needed to write it down, entries, roughness of its numbers): what is made small.
-
-    To be written down are the kinds of entries, the runs, the numbers that change along a run, and the values of the
-    numbers of one pattern.
-    """
-    length, entries, rough = 0, 0, 0.0
-    spots = [spot for spot in fields_of(space.schema, data) if spot.kind in (int, float)]
-    numbers: dict[tuple[str | int, ...], float] = {spot.path: value_at(data, spot.path) for spot in spots}
-    distinct = {(spot.pattern, numbers[spot.path]) for spot in spots if not isinstance(data[str(spot.path[0])], list)}
-    patterns = {spot.path: spot.pattern for spot in spots}
-    for name, items in data.items():
-        if not isinstance(items, list):
-            continue
-        length += len({skeleton(bare(item)) for item in items})
-        entries, start = entries + len(items), 0
-        for count in fewest_runs(items):
-            length += 1
-            for path in [path for path in numbers if path[:2] == (name, start)]:
-                rough += roughness(numbers[path])
-                distinct.add((patterns[path], numbers[path]))
-                step = numbers[(name, start + 1, *path[2:])] - numbers[path] if count > 1 else 0
-                length += step != 0
-                rough += roughness(step)
-            start += count
-    rough += sum(roughness(value) for path, value in numbers.items() if not isinstance(data[str(path[0])], list))
-    return length + len(distinct), entries, round(rough, 9)
-
-
-def made_regular(found: Probe, space: Space, tried: Tried, rng: np.random.Generator, steps: int = STEPS) -> Probe:
-    """The same value, or more, in fewer runs, fewer entries, rounder numbers.
-
-    Random changes first, which may add entries (a run is completed), then the shrinking of every hunt.
-
-    Parameters
-    ----------
-    tried : evaluates an instance; None where the value is lower than it has to be
-    """
-    current, now = found, irregular(found.data, space)
-    for _ in range(steps):
-        changed = mutated(current.data, space, rng, current.data)
-        if changed is None or irregular(changed, space) > now:
-            continue
-        better = tried(changed)
-        if better is not None:
-            current, now = better, irregular(changed, space)
-    return shrunk(current, space, tried, measure=irregular, more=(lowered,))
-
-
-def plateau(found: Probe, space: Space, tried: Tried, rng: np.random.Generator, steps: int = PLATEAU) -> list[Probe]:
-    """Other instances of the same value with no more entries, met on a random walk."""
-    met: dict[str, Probe] = {}
-    current, most = found, entries(found.data)
-    for _ in range(steps):
-        changed = mutated(current.data, space, rng, current.data)
-        if changed is None or entries(changed) > most:
-            continue
-        other = tried(changed)
-        if other is not None:
-            current = other
-            met.setdefault(str(other.key[-1]), other)
-    return list(met.values())
-
-
-# Other regular instances of the same value: what one size leaves open, the next may settle.
-
-CHANGES = (1, -1)
-"""What is added to a number of a form."""
-MOST_TRIED = 250
-"""Instances tried around one."""
-
-
-def variants(found: Probe, tried: Tried) -> list[Probe]:
-    """Instances of the same runs and value, in which one or two numbers of a run, or of the rest, are one more or less.
-
-    A budget of 3 for a demand of 2 may be one that grows with the demand or one that stays: at this size nothing tells,
-    and shrinking keeps but one of them.
-
-    Parameters
-    ----------
-    tried : evaluates an instance; None where the value is lower than it has to be
-    """
-    met: dict[str, Probe] = {}
-    seen: set[str] = set()
-    for form in forms_of(found.data)[:MOST_CONTINUED]:
-        single = [change for change in _singles(form) if _take(form, [change], tried, met, seen)]
-        for two in itertools.combinations(single, 2):
-            if two[0][0] != two[1][0]:
-                _take(form, two, tried, met, seen)
-    return list(met.values())
-
-
-Change = tuple[int, int]
-"""The position of a number in a form, and what is added."""
-
-
-def _singles(form: Form) -> Iterator[Change]:
-    for k, (path, value) in enumerate(places(form)):
-        if value is not None and not (path[0] == "lists" and path[-1] == "count"):
-            yield from ((k, change) for change in CHANGES)
-
-
-def _take(form: Form, changes: Sequence[Change], tried: Tried, met: dict[str, Probe], seen: set[str]) -> bool:
-    """Whether the form with these changes writes an instance that is accepted; `met` and `seen` learn it."""
-    added = dict(changes)
-    values = [None if v is None else fraction(v) + added.get(k, 0) for k, v in enumerate(numbers_of(form))]
-    try:
-        data = instance_of(with_numbers(form, iter(values)))
-    except InputError:
-        return False
-    key = str(data)
-    if key in met:
-        return True
-    if key in seen or len(seen) > MOST_TRIED:
-        return False
-    seen.add(key)
-    found = tried(data)
-    if found is not None:
-        met[key] = found
-    return found is not None
-
+from schedgap.tools.families.generator import Generator, continued, fitted, lengthened
+from schedgap.tools.families.points import point
+from schedgap.tools.families.regularity import irregular, made_regular, plateau
+from schedgap.tools.families.stretch import stretched
+from schedgap.tools.families.variants import variants
 
 EVALUATIONS = 1500
 """Instances tried at each size unless the limits say otherwise."""
+
+
 KEPT = 6
 """Instances of each size that are made regular and looked for patterns in."""
+
+
 SEEDS = 8
 """Instances, built by the generators found so far, that a hunt at the next size begins from."""
+
+
 GUESSED = 2
 """Instances of one size that are continued to the next."""
+
+
 PAIRS = 300
 """Lines through pairs of instances that are tried at a size."""
+
+
 TRIED = 12
 """Generators that are tried at other sizes, the simplest ones."""
+
+
 SAME = 1e-9
+
+
 BEYOND = 20.0
 """Times the work of the hunt that an exact solve beyond the hunted sizes may take."""
 

@@ -64,20 +64,20 @@ class Refusals:
 class Facts:
     """What the reasons of a judgement need beside the instance."""
 
-    relaxed: dict[str, tuple[str, ...]] = field(default_factory=dict)  # by gang, rules that are not in the instance
-    words: dict[str, Words] = field(default_factory=dict)  # by gang
-    seated: Counter[str] = field(default_factory=Counter)  # by gang, pods that are not decided about any more
+    relaxed: dict[str, tuple[str, ...]] = field(default_factory=dict)  # rules of each gang that are not in the instance
+    words: dict[str, Words] = field(default_factory=dict)  # words of each gang
+    seated: Counter[str] = field(default_factory=Counter)  # pods of each gang not decided about any more
     owners: dict[str, str] = field(default_factory=dict)  # gang of what runs
-    lowest: dict[str, int] = field(default_factory=dict)  # by gang of which pods run, its fewest pods
-    priorities: dict[str, int] = field(default_factory=dict)  # of what runs
-    unlabelled: dict[str, frozenset[str]] = field(default_factory=dict)  # by level, nodes without its label
-    required: dict[str, str] = field(default_factory=dict)  # by gang of which pods run, its required level
-    rests: dict[str, str] = field(default_factory=dict)  # by gang, what its answer may rest on
-    assumed: dict[str, str] = field(default_factory=dict)  # by gang, what every answer but "cannot" rests on
+    lowest: dict[str, int] = field(default_factory=dict)  # fewest pods of each gang of which pods run
+    priorities: dict[str, int] = field(default_factory=dict)  # priorities of what runs
+    unlabelled: dict[str, frozenset[str]] = field(default_factory=dict)  # nodes without the label of each level
+    required: dict[str, str] = field(default_factory=dict)  # required level of each gang of which pods run
+    rests: dict[str, str] = field(default_factory=dict)  # assumptions that each gang's answer may rest on
+    assumed: dict[str, str] = field(default_factory=dict)  # grounds of every answer but "cannot", per gang
     units: Mapping[str, Fraction] = field(default_factory=dict)  # what one unit of a resource is worth
     kinds: frozenset[str] = frozenset()  # resources that count devices of one vendor or type
-    closed: dict[str, Sequence[Refusals]] = field(default_factory=dict)  # by gang, of each of its groups
-    gentle: dict[str, str] = field(default_factory=dict)  # by gang, why nothing is ended for it
+    closed: dict[str, Sequence[Refusals]] = field(default_factory=dict)  # refusals per gang and group
+    gentle: dict[str, str] = field(default_factory=dict)  # reason why nothing is ended, per gang
     preempts: bool = False  # the scheduler ends what has a lower priority
     named: bool = True  # names of the listing may be told
     fixed: str = ""  # why nothing that runs can be moved or ended, as far as is read
@@ -133,7 +133,7 @@ class Draft:
     """
 
     source: str
-    levels: Sequence[str] = ()  # of the topology, widest first
+    levels: Sequence[str] = ()  # levels of the topology, widest first
     outward: bool = False
     apart: bool = False
     index: dict[str, int] = field(default_factory=dict)  # position of a node by its own name

@@ -53,7 +53,7 @@ def judge(
     names : keep the names of nodes, pods and gangs; otherwise they are numbers, so that the result can be shared
     time_limit : seconds for all, reading included: of what is left after reading half at most for the best decision,
         half of what is left for each other engine that confirms it, the rest for why gangs are lost
-    seed : of all randomness
+    seed : seed of all randomness
     out : folder for ``judge.html``, ``judge.json``, ``instance.json``, ``decision.json``, ``best.json``, certificates
 
     Returns

@@ -38,7 +38,7 @@ class Judgement:
 
     Attributes
     ----------
-    instance : in which nothing is relaxed, with the objectives that were asked for
+    instance : cluster in which nothing is relaxed, with the objectives that were asked for
     report : the checker's on the scheduler's decision in it
     world : the same in the instance in which nothing is restricted: what breaks a rule there breaks it in the world
     limit : GPUs that no decision places more of; gangs where nothing that waits asks for GPUs

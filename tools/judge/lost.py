@@ -34,13 +34,13 @@ class Lost:
     fewest: int = 1
     reasons: tuple[str, ...] = ()
     rests: tuple[str, ...] = ()
-    cure: Cure | None = None  # of a gang that does not fit, alone
+    cure: Cure | None = None  # cure of a gang that does not fit, alone
     beside: Cure | None = None  # beside what the best decision places
     fixed: str = ""  # why nothing that runs may leave
     unended: str = ""  # why nothing that runs is ended for it
     # proof that nothing admits it: the gang alone, and a certificate that the best decision about it places nothing
     proof: tuple[GangPlacementInstance, Mapping[str, Json]] | None = None
-    file: str = ""  # of it in the folder, if any; the instance beside it ends in ``.json``
+    file: str = ""  # file of it in the folder, if any; the instance beside it ends in ``.json``
 
     @property
     def fits(self) -> bool:

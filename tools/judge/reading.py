@@ -58,7 +58,7 @@ def read_snapshot(
     nodes: str | Path | None = None,
     gang_label: str | None = None,  # a label or annotation of pods that names their gang
     names: bool = False,  # keep the names of nodes, pods and gangs; otherwise they are numbers
-    deadline: Deadline = NO_DEADLINE,  # of reading and all that comes after it
+    deadline: Deadline = NO_DEADLINE,  # deadline of reading and all that comes after it
 ) -> Snapshot:
     """Read a snapshot.
 

@@ -21,7 +21,7 @@ class Runs:
     high: int
     request: Mapping[str, int]
     devices: tuple[int, ...]  # where it is, if that is told
-    groups: tuple[str, ...] = ()  # of the pods that share its devices, one a device, if that is told
+    groups: tuple[str, ...] = ()  # groups of the pods that share its devices, one a device, if that is told
     parts: int = 1  # devices that it has a part of
 
 

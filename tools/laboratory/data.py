@@ -78,7 +78,7 @@ def printed_table(
 
     Parameters
     ----------
-    paper, item : as printed
+    paper, item : number of the paper, printed name of the item
     metrics : the metric as printed to ours; others are left out
     series : the series as printed to ours, where they differ
     x : only rows with this x

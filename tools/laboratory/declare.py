@@ -29,9 +29,9 @@ class Series:
 
     label: str  # its name in tables, figures and rules
     method: str  # a method's id
-    settings: Mapping[str, Any] = field(default_factory=dict)  # of the method
-    workload: Mapping[str, Any] = field(default_factory=dict)  # of the generator, where it differs from the item's
-    preset: str = ""  # of the generator, where it differs from the item's
+    settings: Mapping[str, Any] = field(default_factory=dict)  # settings of the method
+    workload: Mapping[str, Any] = field(default_factory=dict)  # generator's, where not the item's
+    preset: str = ""  # generator's, where not the item's
     ours: bool = False  # not in the paper
     main_only: bool = False  # measured under the main choice only; no claim is about it
 
@@ -126,7 +126,7 @@ class Item:
     metrics: tuple[Metric, ...] = ()
     choices: tuple[Choice, ...] = ()  # second choices
     claims: tuple[Claim, ...] = ()  # what is to be decided
-    panels: tuple[Panel, ...] = ()  # of the figure
+    panels: tuple[Panel, ...] = ()  # panels of the figure
     measure: Measure = solved  # a run's metrics; by default the method is run, checked and measured
     # seeds, max_seeds: draws to begin with, and when a verdict is still undecided; 1 and 1 for a deterministic item
     seeds: int = 10

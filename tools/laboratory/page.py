@@ -18,7 +18,8 @@ from schedgap.formulations.common.files import write_bytes, write_text
 from schedgap.tools.laboratory.data import Data
 from schedgap.tools.laboratory.declare import MAIN, Item, Metric, Paper
 from schedgap.tools.laboratory.draw import figure_of
-from schedgap.tools.laboratory.running import FIRST_SEED, Finding, Judged
+from schedgap.tools.laboratory.running import FIRST_SEED, Finding
+from schedgap.tools.laboratory.verdicts import Judged
 
 VERDICTS = "verdicts.json"
 MARK = "<!-- generated above, written below -->"

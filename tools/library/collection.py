@@ -67,8 +67,8 @@ class BestKnown(Part):
     ----------
     id : ``<problem>/<name>``
     kind, made : where the instance comes from, and exactly how
-    license, cite : of the log that it was imported from; None where everything is the project's own
-    hash : of the instance
+    license, cite : terms and citation of the log that it was imported from; None where everything is the project's own
+    hash : hash of the instance
     status : ``optimal`` where the bound meets the schedule, otherwise ``open``
     objective, solution, found : the best schedule, and who found it; None where none is known
     bound, proof, proven : the best bound, how far it is proven, and who did
@@ -142,8 +142,8 @@ class Entry:
 
         Parameters
         ----------
-        folder : of the library
-        certificate : of the bound; where it is not given and the record has one, that is copied
+        folder : folder of the library
+        certificate : certificate of the bound; where it is not given and the record has one, that is copied
         """
         problem, _, name = self.id.partition("/")
         home = folder / problem.replace("-", "_")

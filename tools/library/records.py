@@ -42,7 +42,7 @@ class Run:
     Attributes
     ----------
     entry : the instance with what was known of it
-    record : of the run; None where it failed
+    record : record of the run; None where it failed
     error : why, where it failed
     outside : the method's schedules are not those of the problem: nothing is compared
     file : its result, which ``library_submit`` takes; None without one
@@ -166,14 +166,14 @@ def library_solve(
 
     Parameters
     ----------
-    ids : of records; all, or all of `problem`, where empty
+    ids : ids of records; all, or all of `problem`, where empty
     method : an id, or ``file.py:function`` of one's own, or several; the strongest exact one of each problem where not
         given
     time_limit : seconds for each
-    seed, settings : of the method
+    seed, settings : seed and settings of the method
     out : a folder for the results, ``<problem>-<name>.json`` each, which :func:`library_submit` takes; of several
         methods ``<problem>-<name>-<number of the method>.json``
-    library : as of :func:`library_records`
+    library : see :func:`library_records`
     progress : a stream, or a function that is told whole lines
 
     Returns
@@ -276,11 +276,11 @@ def library_submit(
     name : the record's id
     solution : a schedule, or the whole object of ``solve --json``, whose method and engine are then named and whose
         objective has to be the checker's
-    certificate : as ``certify`` writes it
+    certificate : certificate from ``certify``
     by : who is named for what gets better
     library : the folder that the record is written to; in a source checkout the collection itself where not given
     instance : for a new record: the instance, imported from a log; `solution` is then needed
-    license, cite : on which terms that log may be handed on (as ``CC-BY-4.0``), and how it is cited
+    license, cite : terms on which that log may be handed on (``CC-BY-4.0``, say), and its citation
 
     Returns
     -------
@@ -422,10 +422,11 @@ def library_site(
     Parameters
     ----------
     out : the folder; files in it are replaced
-    methods : that run on the instances first, for the tables of methods; the heuristics of each problem where empty
+    methods : methods that run on the instances first, for the tables of methods; the heuristics of each problem where
+        empty
     problem : only its records
     time_limit : seconds for each run
-    library : as of :func:`library_records`
+    library : see :func:`library_records`
     malformed : told of each file in `library` that is no record, and of what does not hold in a record, in one line;
         no method runs on such a record, its page tells the same, and the others are written
     progress : a stream, or a function that is told whole lines

@@ -47,7 +47,7 @@ class Everything(Part):
     hash : SHA-256 of this object without it, as JSON with sorted keys and no spaces
     schedgap : the version that wrote it
     records : every instance with what is known of it
-    outcomes, standings : of the methods that were run over them
+    outcomes, standings : results of the methods that were run over them
     """
 
     title: str
@@ -98,7 +98,7 @@ class Site:
     Attributes
     ----------
     folder : where they go
-    outcomes : of the methods
+    outcomes : outcomes of the methods
     wrong : what does not hold in the records, by id
     """
 

@@ -20,11 +20,11 @@ class Outcome(Part):
 
     Attributes
     ----------
-    id, method : of the record, and who ran
-    status : of the run, ``error`` where it failed
-    objective : as the checker computes it; None where nothing was found
+    id, method : id of the record; method that ran
+    status : status of the run, ``error`` where it failed
+    objective : objective by the checker; None where nothing was found
     ratio, ratio_to : how far that is from the best possible, at least 1; None where nothing is compared
-    seconds : of the run
+    seconds : seconds of the run
     outside : its schedules are not those of the problem
     frozen : the instance is one that methods are scored on
     """
@@ -57,7 +57,7 @@ class Standing(Part):
     ----------
     score : mean of 1/ratio, 0 where it found nothing: 1 is optimal everywhere
     wins : instances on which none of the methods beside it was better; equals win both
-    instances, solved : that it ran on, and for which it found a schedule
+    instances, solved : numbers of instances that it ran on, and for which it found a schedule
     optima, mean : instances with a known optimum, and the mean ratio to it where a schedule was found
     bounds, mean_bound : the same for those of which only a bound is known
     worst : the largest ratio

@@ -1,6 +1,6 @@
 """ddl-cluster as it comes to be known: who starts when and on which GPUs; and Ada-SRSF's queue with LWF placement.
 
-Time is in ticks (see :class:`~schedgap.formulations.ddl_cluster.instance.Clock`). The cluster itself runs tasks and
+Time is in ticks (see :class:`~schedgap.formulations.ddl_cluster.clock.Clock`). The cluster itself runs tasks and
 admits all-reduces as Ada-SRSF does; what a policy decides is which job starts, when, and where.
 """
 
@@ -13,7 +13,8 @@ import numpy as np
 
 from schedgap.formulations.common.instance import Json, Solution
 from schedgap.formulations.common.numbers import exact
-from schedgap.formulations.ddl_cluster.instance import MEMORY_CAPACITY, DdlClusterInstance, clock_of
+from schedgap.formulations.ddl_cluster.clock import MEMORY_CAPACITY, clock_of
+from schedgap.formulations.ddl_cluster.instance import DdlClusterInstance
 from schedgap.heuristics.ddl_cluster.kernel import run_fast
 from schedgap.heuristics.ddl_cluster.simulation import prepared
 from schedgap.heuristics.ddl_cluster.state import NEVER

@@ -12,7 +12,8 @@ from schedgap.formulations.common.instance import Json, Solution
 from schedgap.formulations.common.substrate import Ring
 from schedgap.formulations.ddljs.instance import DdljsInstance
 from schedgap.heuristics.ddljs.gadget import slot_rings
-from schedgap.heuristics.ddljs.inner import Asked, GreedyState
+from schedgap.heuristics.ddljs.greedy_state import GreedyState
+from schedgap.heuristics.ddljs.inner import Asked
 from schedgap.tools.online.replay import Estimates, Refused, World
 from schedgap.tools.online.state import Action, State
 

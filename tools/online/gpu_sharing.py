@@ -11,11 +11,12 @@ import numpy as np
 
 from schedgap.formulations.common.check import CheckReport
 from schedgap.formulations.common.instance import FrozenDict, GpuServer, Json, Solution
-from schedgap.formulations.gpu_sharing.check import check_elastic
+from schedgap.formulations.gpu_sharing.check_elastic import check_elastic
 from schedgap.formulations.gpu_sharing.dynamics import SharingTables, entries_of, tables
-from schedgap.formulations.gpu_sharing.instance import ElasticSolution, GpuSharingInstance, Job
+from schedgap.formulations.gpu_sharing.instance import GpuSharingInstance, Job
 from schedgap.formulations.gpu_sharing.modes import impossible
 from schedgap.formulations.gpu_sharing.schedule import Cluster
+from schedgap.formulations.gpu_sharing.solution import ElasticSolution
 from schedgap.heuristics.gpu_sharing.kernel import BEST_BENEFIT, Floats, Ints, Jobs
 from schedgap.heuristics.gpu_sharing.preemptive import Elastic
 from schedgap.heuristics.gpu_sharing.sharing import SharingPolicy

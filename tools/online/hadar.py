@@ -16,9 +16,11 @@ from schedgap.formulations.hadar.placement import entries_of
 from schedgap.formulations.hadar.pricing import automaton
 from schedgap.formulations.hadar.tables import ProgressTables, tables
 from schedgap.heuristics.hadar.baselines import least_attained, one_type, shortest_remaining
-from schedgap.heuristics.hadar.online import PriceEnds, Prices, best_plan, price_ends
+from schedgap.heuristics.hadar.online import best_plan
+from schedgap.heuristics.hadar.online_prices import PriceEnds, Prices, price_ends
+from schedgap.heuristics.hadar.round_devices import bottleneck
 from schedgap.heuristics.hadar.rounds import Market, rounds
-from schedgap.heuristics.hadar.simulate import Policy, Simulated, State, Steady, always, bottleneck, never, solution_of
+from schedgap.heuristics.hadar.simulate import Policy, Simulated, State, Steady, always, never, solution_of
 from schedgap.tools.online.policies import needs_length
 from schedgap.tools.online.replay import Estimates, Refused, World, numbers_of
 from schedgap.tools.online.state import Action
@@ -274,7 +276,7 @@ class HadarOnline(_Learner):
 
     Parameters
     ----------
-    horizon : as it believes
+    horizon : horizon that it believes in
     ends : the least and the largest price of a device, (6) and (7), which the theorem takes as known; where not given,
         those of the jobs that have come
     """

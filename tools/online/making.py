@@ -29,7 +29,7 @@ def make_env(
     Parameters
     ----------
     problem : one whose jobs start wherever enough GPUs are free: gpu-sharing
-    preset, settings : those of :func:`generate`; instances are drawn by the environment's seed
+    preset, settings : see :func:`generate`; instances are drawn by the environment's seed
     estimates : what is told of lengths: ``exact``, ``user`` or ``none``
     queue : waiting jobs that are seen, in order of arrival
     instances : drawn from these instead, where there are any

@@ -151,4 +151,4 @@ class Las(_Preemptive):
 
 
 POLICIES: Mapping[str, Callable[[], Policy]] = {"fifo": Fifo, "sjf": Sjf, "srtf": Srtf, "las": Las, "easy": Easy}
-"""By name."""
+"""Policies by name."""

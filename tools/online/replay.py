@@ -225,9 +225,9 @@ class Replay:
 
     solution: Solution  # the schedule
     report: CheckReport  # the checker's
-    seconds: Sequence[float]  # of each decision, taken outside of the policy
+    seconds: Sequence[float]  # seconds of each decision, taken outside of the policy
     preemptions: int  # how many
-    slots: Sequence[int]  # of each decision
+    slots: Sequence[int]  # slot of each decision
     service: Mapping[str, Json]  # see :func:`~schedgap.benchmarks.service.service`
 
 
@@ -333,7 +333,7 @@ def world_of(
     *,
     preempts: bool = False,  # whether the policy may preempt
     estimates: Estimates = "exact",  # what is told of lengths
-    seed: int = 0,  # of the estimates of users
+    seed: int = 0,  # seed of the estimates of users
     restart: float | None = None,  # seconds that a preempted job needs to go on; the problem's own where not given
 ) -> World | None:
     """The world of an instance, from the problem's own module in this folder; None where it has no schedule at all.

@@ -11,8 +11,8 @@ import numpy as np
 from pydantic import Field
 
 from schedgap.benchmarks.instances import LARGE_HOURS, PER_SERVER, SMALL_HOURS, log_uniform
+from schedgap.benchmarks.instances.profiles.interference import drawn_ratio
 from schedgap.benchmarks.instances.profiles.pollux_tasks import TASKS
-from schedgap.benchmarks.instances.profiles.throughputs import drawn_ratio
 from schedgap.formulations.common.errors import InputError
 from schedgap.formulations.common.instance import Json
 from schedgap.formulations.gpu_sharing.instance import GpuSharingInstance
@@ -91,7 +91,7 @@ def physical(
 
     Parameters
     ----------
-    xi, pairs : as in :func:`simulated`
+    xi, pairs : slowdowns, see :func:`simulated`
     """
     rng = np.random.default_rng(seed)
     if servers < PER_SERVER:

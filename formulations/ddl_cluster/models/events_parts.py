@@ -2,23 +2,17 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from fractions import Fraction
 from itertools import combinations, product
 
 import pulp
 
 from schedgap.formulations.common.errors import ModelTooLarge
-from schedgap.formulations.common.instance import Solution
 from schedgap.formulations.common.layout import Layout, RowFamily, Term, VariableFamily
-from schedgap.formulations.common.numbers import CHECK_TOLERANCE, exact
-from schedgap.formulations.ddl_cluster.instance import DdlClusterInstance, DdlClusterSolution, Gpu, clock_of
-from schedgap.formulations.ddl_cluster.simulate_plain import simulate_plain
-from schedgap.formulations.ddl_cluster.timetable import AllReduce, Compute, Plan, timetable
+from schedgap.formulations.ddl_cluster.instance import DdlClusterInstance, Gpu
+from schedgap.formulations.ddl_cluster.timetable import AllReduce
 
 Terms = list[Term]
+
 
 VARIABLES = {
     "place": VariableFamily("job, server, GPU", "1 where a worker of the job is on the GPU"),
@@ -41,6 +35,8 @@ VARIABLES = {
     "sharing": VariableFamily("job, position, k", "g: d where L = 1, else 0", free=True),
     "moved": VariableFamily("job, iteration, position", "y: what it moves, in seconds that it takes alone", free=True),
 }
+
+
 ROWS = {
     "gang": RowFamily("", "a job has its number of workers"),
     "server": RowFamily("", "uses = 1 where place = 1 for a GPU of the server"),
@@ -64,10 +60,15 @@ ROWS = {
     "whole": RowFamily("", "all of a message is moved, while it transfers"),
 }
 
+
 CONTINUOUS = 1e-7
-"""Of the horizon: what starts that an engine took from floats may be off by."""
+"""Share of the horizon by which starts that an engine took from floats may be off."""
+
+
 LARGEST_PAIRS = 2000
 """Pairs of tasks on one GPU, and pairs of all-reduces, that a model may have."""
+
+
 WIDEST = 1e4
 """Where the horizon is longer than the shortest task by more than this, only solutions count, not an engine's bound."""
 
@@ -83,7 +84,7 @@ class Parts:
     Attributes
     ----------
     last : the horizon, seconds
-    open : by job, the GPUs that it may have
+    open : GPUs that each job may have
     spanning : jobs that may be on several servers
     messages : their all-reduces; each has a begin and an end among the positions
     alone, penalty : seconds of an all-reduce that is alone, by job; eta / b
@@ -147,209 +148,3 @@ class Parts:
     def pace(self, k: int) -> float:
         """w_k / b: how many times as long a transfer takes with k on its busiest server."""
         return k + (k - 1) * self.penalty
-
-
-# What happens in a schedule of ddl-cluster, event by event, for the point that it is in a model.
-
-
-@dataclass(frozen=True)
-class Point:
-    """A schedule."""
-
-    placement: tuple[tuple[Gpu, ...], ...]  # by job, its GPUs
-    start: dict[Compute, float]  # of the compute tasks, seconds
-    admit: dict[AllReduce, float]  # of the all-reduces, seconds; where a job is on one server, the end of its iteration
-    end: dict[AllReduce, float]  # of the iterations, seconds
-    # (moment, job, iteration) of the begin and of the end of every transfer, in order of time; at one moment ends come
-    # first, then the empty transfers of jobs on one server
-    line: list[tuple[Fraction, int, int]]
-
-
-def point_of(instance: DdlClusterInstance, solution: Solution, sending: Sequence[int]) -> Point:
-    """What happens in a feasible schedule, in exact numbers.
-
-    Parameters
-    ----------
-    sending : the jobs whose transfers have a place in the line, empty or not
-
-    Notes
-    -----
-    O(A^2 S) for A all-reduces and S servers.
-    """
-    given = DdlClusterSolution.parse(solution)
-    placement = tuple(instance.located(given.placement[job.id], job.id) for job in instance.jobs)
-    start, admit = _starts(instance, given, placement)
-    end: dict[AllReduce, Fraction] = {}
-    for j, job in enumerate(instance.jobs):
-        for i in range(job.iterations):
-            end[j, i] = max(start[j, i, 1, w] for w in range(job.gpus)) + exact(job.backward)
-    line = _transfers(instance, placement, admit, end)
-    for j in sending:
-        for i in range(instance.jobs[j].iterations):
-            if (j, i) not in admit:
-                admit[j, i] = end[j, i]
-                line += [(end[j, i], 1, j, i), (end[j, i], 1, j, i)]
-    return Point(
-        placement,
-        {task: float(moment) for task, moment in start.items()},
-        {key: float(moment) for key, moment in admit.items()},
-        {key: float(moment) for key, moment in end.items()},
-        [(moment, j, i) for moment, _, j, i in sorted(line)],
-    )
-
-
-def _starts(
-    instance: DdlClusterInstance, given: DdlClusterSolution, placement: Sequence[Sequence[Gpu]]
-) -> tuple[dict[Compute, Fraction], dict[AllReduce, Fraction]]:
-    """The starts of compute tasks and the admissions; those of a policy from its run."""
-    start: dict[Compute, Fraction] = {}
-    admit: dict[AllReduce, Fraction] = {}
-    log = None
-    if given.policy is not None:
-        log = simulate_plain(instance, placement, given.policy, release=given.release, record=True).log
-    second = 10 ** clock_of(instance).digits
-    for j, job in enumerate(instance.jobs):
-        spans = len({s for s, _ in placement[j]}) > 1
-        for i in range(job.iterations):
-            for w in range(job.gpus):
-                if log is not None:
-                    at = log.task_base[j] + 2 * (i * job.gpus + w)
-                    start[j, i, 0, w] = Fraction(int(log.start[at]), second)
-                    start[j, i, 1, w] = Fraction(int(log.start[at + 1]), second)
-                elif given.schedule is not None:
-                    times = given.schedule[job.id]
-                    start[j, i, 0, w], start[j, i, 1, w] = exact(times.forward[i][w]), exact(times.backward[i][w])
-            if spans and log is not None:
-                admit[j, i] = Fraction(int(log.admitted[log.message_base[j] + i]), second)
-            elif spans and given.schedule is not None:
-                admit[j, i] = exact((given.schedule[job.id].allreduce or ())[i])
-    return start, admit
-
-
-def _transfers(
-    instance: DdlClusterInstance,
-    placement: Sequence[Sequence[Gpu]],
-    admit: dict[AllReduce, Fraction],
-    end: dict[AllReduce, Fraction],
-) -> list[tuple[Fraction, int, int, int]]:
-    """(moment, 0 for an end and 2 for a begin, job, iteration) of the transfers; their ends go into `end`."""
-    latency, b, eta = instance.link.exact_parameters()
-    servers = [{s for s, _ in gpus} for gpus in placement]
-    coming = sorted(((moment + latency, key) for key, moment in admit.items()), reverse=True)
-    remaining: dict[AllReduce, Fraction] = {}
-    line: list[tuple[Fraction, int, int, int]] = []
-    now = Fraction(0)
-    while coming or remaining:
-        pace = {}
-        for key in remaining:
-            k = max(sum(s in servers[other] for other, _ in remaining) for s in servers[key[0]])
-            pace[key] = k * b + (k - 1) * eta
-        moments = [now + remaining[key] * pace[key] for key in remaining] + [moment for moment, _ in coming[-1:]]
-        passed, now = min(moments) - now, min(moments)
-        for key in list(remaining):
-            remaining[key] -= passed / pace[key]
-            if not remaining[key]:
-                del remaining[key]
-                end[key] = now
-                line.append((now, 0, *key))
-        while coming and coming[-1][0] == now:
-            key = coming.pop()[1]
-            remaining[key] = exact(instance.jobs[key[0]].message)
-            line.append((now, 2, *key))
-    return line
-
-
-# From a schedule of ddl-cluster to its point in the model with contention, and back.
-
-
-def values_of(parts: Parts, solution: Solution) -> Mapping[pulp.LpVariable, float]:
-    """Values of a schedule that ends by the horizon."""
-    point = point_of(parts.instance, solution, parts.spanning)
-    if max(point.end.values()) > parts.last * (1 + CONTINUOUS):
-        return {}
-    values = dict.fromkeys(parts.layout.family_of, 0.0)
-    var = parts.layout.variables
-    for j, gpus in enumerate(point.placement):
-        servers = {s for s, _ in gpus}
-        values[var["spans"][parts.ids[j]]] = float(len(servers) > 1)
-        for w, (s, g) in enumerate(gpus):
-            values[parts.place[j, (s, g)]] = values[parts.uses[j, s]] = 1.0
-            for i, kind in parts.steps(j):
-                values[parts.task[j, i, kind, (s, g)]] = point.start[j, i, kind, w]
-        for i in range(parts.jobs[j].iterations):
-            values[parts.end[j, i]] = point.end[j, i]
-            s, g = gpus[max(range(len(gpus)), key=lambda w: point.start[j, i, 1, w])]
-            values[var["last"][parts.ids[j], i, parts.servers[s], g]] = 1.0
-    _order_values(parts, point, values)
-    for (j, i), admit in parts.admit.items():
-        values[admit] = point.admit[j, i]
-    _position_values(parts, point, values)
-    return values
-
-
-def _order_values(parts: Parts, point: Point, values: dict[pulp.LpVariable, float]) -> None:
-    """Which of two tasks on a GPU, and of two jobs in a memory, comes first."""
-    begin = [min(point.start[j, 0, 0, w] for w in range(job.gpus)) for j, job in enumerate(parts.jobs)]
-    for (j, k), apart in parts.apart.items():
-        values[apart] = float(point.end[j, parts.jobs[j].iterations - 1] * (1 - CHECK_TOLERANCE) <= begin[k])
-    for gpu, (j, k) in product({gpu for _, gpu in parts.place}, combinations(parts.all, 2)):
-        if gpu in point.placement[j] and gpu in point.placement[k]:
-            v, w = point.placement[j].index(gpu), point.placement[k].index(gpu)
-            for (i, a), (r, c) in product(parts.steps(j), parts.steps(k)):
-                key = (parts.servers[gpu[0]], gpu[1], parts.ids[j], i, a, parts.ids[k], r, c)
-                first = point.start[j, i, a, v] < point.start[k, r, c, w]
-                values[parts.layout.variables["before"][key]] = float(first)
-
-
-def _position_values(parts: Parts, point: Point, values: dict[pulp.LpVariable, float]) -> None:
-    """Positions, gaps, and what moves in them."""
-    var, clock = parts.layout.variables, Fraction(0)
-    servers = [sorted({s for s, _ in gpus}) for gpus in point.placement]
-    active: dict[int, int] = {}
-    for p, (moment, j, i) in enumerate(point.line):
-        gap = float(moment - clock)
-        clock = moment
-        values[var["gap"][p]] = gap
-        count = Counter(s for k in active for s in servers[k])
-        for k, r in active.items():
-            level = max(count[s] for s in servers[k])
-            for s in servers[k]:
-                values[parts.crosses[k, s, p]] = 1.0
-            busiest = next(s for s in servers[k] if count[s] == level)
-            values[var["busiest"][parts.ids[k], parts.servers[busiest], p]] = 1.0
-            values[var["level"][parts.ids[k], p, level]] = 1.0
-            values[var["sharing"][parts.ids[k], p, level]] = gap
-            values[var["moved"][parts.ids[k], r, p]] = gap / parts.pace(level)
-        values[(parts.ended if j in active else parts.begun)[j, i, p]] = 1.0
-        values[var["moment"][parts.ids[j], i, "end" if j in active else "begin", p]] = float(moment)
-        if active.pop(j, None) is None:
-            active[j] = i
-
-
-def schedule_of(parts: Parts, value: Callable[[pulp.LpVariable], float]) -> Solution:
-    """The tasks in their order, each when the model has it start, or a rounding later."""
-    placement = [[gpu for gpu in parts.open[j] if value(parts.place[j, gpu]) > 0.5] for j in parts.all]
-    start: dict[Compute, float] = {}
-    for j, gpus in enumerate(placement):
-        for w, (i, kind) in product(range(len(gpus)), parts.steps(j)):
-            start[j, i, kind, w] = value(parts.task[j, i, kind, gpus[w]])
-    servers = [{s for s, _ in gpus} for gpus in placement]
-    sent = [(j, i) for j, i in parts.messages if len(servers[j]) > 1]
-    begin = {key: value(parts.admit[key]) + parts.latency for key in sent}
-
-    def position(event: Mapping[tuple[int, int, int], pulp.LpVariable], key: AllReduce) -> int:
-        return max(parts.positions, key=lambda p: value(event[(*key, p)]))
-
-    after = {
-        one: [
-            other
-            for other in sent
-            if servers[one[0]] & servers[other[0]] and position(parts.ended, other) < position(parts.begun, one)
-        ]
-        for one in sent
-    }
-    waits: dict[int, list[int]] = {}
-    for (j, k), apart in parts.apart.items():
-        if value(apart) > 0.5:
-            waits.setdefault(k, []).append(j)
-    return timetable(parts.instance, placement, Plan(start, begin, after, waits))

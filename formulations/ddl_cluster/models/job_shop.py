@@ -14,9 +14,11 @@ from schedgap.formulations.common.instance import Solution
 from schedgap.formulations.common.layout import Layout, RowFamily, VariableFamily
 from schedgap.formulations.common.numbers import common_divisor, exact
 from schedgap.formulations.ddl_cluster.bounds import alone_times, lower_bound
-from schedgap.formulations.ddl_cluster.instance import DdlClusterInstance, Gpu, clock_of, misfits
+from schedgap.formulations.ddl_cluster.clock import clock_of, misfits
+from schedgap.formulations.ddl_cluster.given_placement import Sharing, given_placement
+from schedgap.formulations.ddl_cluster.instance import DdlClusterInstance, Gpu
 from schedgap.formulations.ddl_cluster.simulate_plain import INTERPRETED_TASKS, simulate_plain, solution_of, task_count
-from schedgap.formulations.ddl_cluster.timetable import AllReduce, Compute, Plan, Sharing, given_placement, timetable
+from schedgap.formulations.ddl_cluster.timetable import AllReduce, Compute, Plan, timetable
 
 VARIABLES = {
     "first": VariableFamily("job", "when it starts, in seconds"),

@@ -80,7 +80,7 @@ class Item(NamedTuple):
 
     Attributes
     ----------
-    family, key : of its variables: pods and part, or moved and moved_part
+    family, key : names of its variables: pods and part, or moved and moved_part
     nodes : positions of the nodes that it may be on, each with the most of them that it holds
     """
 

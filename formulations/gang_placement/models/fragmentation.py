@@ -33,7 +33,7 @@ class Fragments:
 
     Attributes
     ----------
-    lost : by shape
+    lost : useless free amount per shape
     """
 
     def __init__(

@@ -59,10 +59,10 @@ class Classes:
     """Nodes, gangs and pods that are alike: whatever the instance tells of them but for names and arrivals is equal."""
 
     instance: GangPlacementInstance
-    nodes: list[list[int]] = field(init=False)  # by class, positions of its nodes
-    gangs: list[list[int]] = field(init=False)  # by class, positions of its gangs
-    kinds: dict[Shape, int] = field(init=False, default_factory=dict)  # by shape without its count, its number
-    room: list[list[int]] = field(init=False)  # by kind and class, pods that one node holds alone
+    nodes: list[list[int]] = field(init=False)  # positions of the nodes of each class
+    gangs: list[list[int]] = field(init=False)  # positions of the gangs of each class
+    kinds: dict[Shape, int] = field(init=False, default_factory=dict)  # number of each shape without its count
+    room: list[list[int]] = field(init=False)  # pods that one node holds alone, per kind and class
 
     def __post_init__(self) -> None:
         found: dict[object, list[int]] = {}
@@ -136,11 +136,11 @@ class Merged:
     Attributes
     ----------
     entries : components, the last one the objective, the others held at these digits
-    values : of parts of a device and of a whole one (1000), of which a device holds at most that of a whole one:
+    values : value per part of a device, and of a whole one (1000); a device holds at most the value of a whole one:
         a row that is stronger than that of thousandths, for a bound
     gangs : the first of each class of equal ones, whose numbers are those of classes
-    modes : of each class of gangs, in the order of the variables
-    pods : by class of gangs, mode and group, how many pods there are as (coefficient, variable)
+    modes : ways of each class of gangs, in the order of the variables
+    pods : number of pods per class of gangs, mode and group, as (coefficient, variable)
     """
 
     instance: GangPlacementInstance

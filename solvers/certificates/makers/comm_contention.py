@@ -7,8 +7,9 @@ from fractions import Fraction
 from typing import Any
 
 from schedgap.formulations.comm_contention.instance import CommContentionInstance
+from schedgap.solvers.certificates.content import Leaf
 from schedgap.solvers.certificates.linear import Model
-from schedgap.solvers.certificates.make import NEAR, Effort, Leaf, Way
+from schedgap.solvers.certificates.make import NEAR, Effort, Way
 from schedgap.solvers.certificates.rules.comm_contention import constant, orders_of
 from schedgap.solvers.certificates.rules.comm_orders import GRID, KINDS, WAITING, Orders
 from schedgap.solvers.certificates.tree import Node, Unproven
@@ -20,7 +21,7 @@ class OrderTree:
 
     Parameters
     ----------
-    orders : of the instance
+    orders : orders of the instance
     total : the sum of completion times, without latency, that is to be proven
     """
 

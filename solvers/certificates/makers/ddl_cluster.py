@@ -10,8 +10,9 @@ import numpy as np
 
 from schedgap.formulations.ddl_cluster.bounds import Resource, shares
 from schedgap.formulations.ddl_cluster.instance import DdlClusterInstance
+from schedgap.solvers.certificates.content import Leaf
 from schedgap.solvers.certificates.linear import GRID
-from schedgap.solvers.certificates.make import Leaf, Way, by_branching
+from schedgap.solvers.certificates.make import Way, by_branching
 from schedgap.solvers.certificates.tree import Unproven
 from schedgap.solvers.exact.ddl_cluster.bound import priced
 from schedgap.solvers.exact.ddl_cluster.paths import SPAN, priced_paths

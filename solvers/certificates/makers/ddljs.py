@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from schedgap.formulations.ddljs.instance import DdljsInstance
+from schedgap.solvers.certificates.content import Leaf
 from schedgap.solvers.certificates.linear import GRID
-from schedgap.solvers.certificates.make import Leaf
 from schedgap.solvers.exact.ddljs.bound import block_prices
 
 

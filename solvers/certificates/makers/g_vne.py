@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from schedgap.formulations.g_vne.instance import GVneInstance
+from schedgap.solvers.certificates.content import Leaf
 from schedgap.solvers.certificates.linear import GRID
-from schedgap.solvers.certificates.make import Leaf
 from schedgap.solvers.exact.g_vne.bound import priced_bound
 
 

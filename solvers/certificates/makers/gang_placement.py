@@ -8,8 +8,9 @@ from fractions import Fraction
 from typing import Any
 
 from schedgap.formulations.gang_placement.instance import GangPlacementInstance
+from schedgap.solvers.certificates.content import Leaf
 from schedgap.solvers.certificates.linear import Box, Model, Narrower
-from schedgap.solvers.certificates.make import Effort, Leaf, Way
+from schedgap.solvers.certificates.make import Effort, Way
 from schedgap.solvers.certificates.tree import Node, Tree
 from schedgap.solvers.exact.gang_placement.merged import node_prices
 

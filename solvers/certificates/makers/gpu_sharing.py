@@ -9,8 +9,8 @@ import numpy as np
 
 from schedgap.formulations.gpu_sharing.instance import GpuSharingInstance
 from schedgap.formulations.gpu_sharing.modes import impossible
+from schedgap.solvers.certificates.content import Leaf
 from schedgap.solvers.certificates.linear import GRID
-from schedgap.solvers.certificates.make import Leaf
 from schedgap.solvers.certificates.tree import Unproven
 from schedgap.solvers.exact.gpu_sharing.bound import Priced, priced, priced_together
 

@@ -15,12 +15,16 @@ from schedgap.formulations.common.numbers import MAXIMISE
 from schedgap.formulations.hadar.instance import HadarInstance
 from schedgap.formulations.hadar.tables import ProgressTables, in_units, tables
 from schedgap.solvers.certificates.checker import Prover
+from schedgap.solvers.certificates.content import Leaf
 from schedgap.solvers.certificates.linear import GRID, Box, Model
-from schedgap.solvers.certificates.make import Effort, Leaf, Way
+from schedgap.solvers.certificates.make import Effort, Way
 from schedgap.solvers.certificates.tree import Node, Unproven
 from schedgap.solvers.column_generation import GenerationLimits, Master
-from schedgap.solvers.exact.hadar.bound import LARGE, MANY, MEDIUM, ORDINARY, block_bound, event_prices
-from schedgap.solvers.exact.hadar.schedules import Pool, Rules, Scheduler, branch
+from schedgap.solvers.exact.hadar.block_bound import block_bound
+from schedgap.solvers.exact.hadar.bound import LARGE, MANY, MEDIUM, ORDINARY
+from schedgap.solvers.exact.hadar.branching import Pool, branch
+from schedgap.solvers.exact.hadar.event_prices import event_prices
+from schedgap.solvers.exact.hadar.schedules import Rules, Scheduler
 from schedgap.solvers.result import NO_DEADLINE, Deadline
 
 JobRules = tuple[Rules, ...]

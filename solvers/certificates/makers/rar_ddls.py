@@ -11,7 +11,8 @@ import numpy as np
 from schedgap.formulations.rar_ddls.bounds import _across, _families, _Load, lower_bound
 from schedgap.formulations.rar_ddls.instance import RarDdlsInstance
 from schedgap.formulations.rar_ddls.rates import rate_table
-from schedgap.solvers.certificates.make import Leaf, Way, by_branching
+from schedgap.solvers.certificates.content import Leaf
+from schedgap.solvers.certificates.make import Way, by_branching
 
 MOST_MARGINS = 48
 

@@ -35,7 +35,7 @@ class Set:
     """Partial schedules with the same events."""
 
     points: tuple[Point, ...]  # whose hull has them all
-    state: tuple[int, ...]  # of each task
+    state: tuple[int, ...]  # state of each task
     debt: int = 0
     # ends, starts: how many ends, and starts, have the moment of the last event; both at most so many
     ends: int = 0

@@ -32,7 +32,7 @@ class Jobs:
     Attributes
     ----------
     forward, backward, message : seconds a task, and of an all-reduce that is alone, without its latency; 0 for none
-    gpus, servers : of each job
+    gpus, servers : GPUs and servers of each job
     alone : seconds from arrival to finish at the least
     """
 

@@ -12,7 +12,7 @@ GRID = 2**40
 LARGEST = 20_000_000
 """Ticks of all jobs times buckets, at most."""
 MOST_TICKS, DEAREST = 2**17, 2**100
-"""Of one job, and of a price, so that neither memory nor digits are without end."""
+"""Most ticks of one job, and largest price, so that neither memory nor digits are without end."""
 NEVER = 1 << 400
 
 

@@ -31,7 +31,7 @@ class Decision:
     ----------
     device : parts that a device has; tests take fewer
     capacity : thousandths of each device of each node, with what may leave gone
-    digits : of each component its row: (kind, priority, step, most, terms, constant, whether more is better)
+    digits : row of each component: (kind, priority, step, most, terms, constant, whether more is better)
     """
 
     def __init__(self, instance: Thing, model: Any, device: int = DEVICE) -> None:

@@ -21,7 +21,7 @@ except ImportError:  # run as a file
 ENOUGH = 1 - Fraction(1, 10**9)
 """Progress counts as complete from this share of the iterations on."""
 MOST_SETS = 100_000
-"""Of jobs in one bucket that are gone through."""
+"""Most sets of jobs in one bucket that are gone through."""
 MOST_SETS_IN_ALL = 1_000_000
 """In all buckets: what comes after has the bound of a search that is cut at once."""
 LARGEST_TOGETHER, MOST_BUCKETS = 10_000, 1_000
@@ -57,7 +57,7 @@ class Table:
 
     Attributes
     ----------
-    work : by job and number of accumulation steps that fit alone, slots it takes alone
+    work : slots that each job takes alone, per number of accumulation steps that fit alone
     slow : xi by job and other job
     pairs : jobs that can share a GPU with some numbers of steps, with the pairs of steps that do not fit
     """

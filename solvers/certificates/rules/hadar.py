@@ -83,7 +83,7 @@ class Job:
 
     Attributes
     ----------
-    choices : by choice from 1 on: (progress of a slot, device types that are fast enough)
+    choices : values of each choice from 1 on: (progress of a slot, device types that are fast enough)
     goal : progress that finishes it
     """
 
@@ -349,7 +349,7 @@ def between(
 
     Parameters
     ----------
-    hull : of the slots before the k-th edge, and behind the last one; see :func:`_hull`
+    hull : hull of the slots before the k-th edge, and behind the last one; see :func:`_hull`
     """
     first, best = job.arrival, Fraction(0)
     known = begin = bisect.bisect_right(edges, first)

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from fractions import Fraction
 from functools import partial
 
 import numpy as np
@@ -12,81 +10,36 @@ from numpy.typing import NDArray
 
 from schedgap.formulations.comm_contention.bounds import lower_bound
 from schedgap.formulations.comm_contention.check import check
-from schedgap.formulations.comm_contention.dynamics import one_at_a_time
-from schedgap.formulations.comm_contention.instance import CommContentionInstance, CommContentionSolution
+from schedgap.formulations.comm_contention.instance import CommContentionInstance
+from schedgap.formulations.comm_contention.one_at_a_time import one_at_a_time
+from schedgap.formulations.comm_contention.solution import CommContentionSolution
 from schedgap.formulations.common.errors import Disagreement
-from schedgap.formulations.common.instance import Solution, parsed
-from schedgap.formulations.common.numbers import MINIMISE, exact
+from schedgap.formulations.common.instance import Solution
+from schedgap.formulations.common.numbers import MINIMISE
+from schedgap.formulations.common.solution import parsed
+from schedgap.solvers.exact.comm_contention.after_completions import after_completions
 from schedgap.solvers.exact.comm_contention.bounds import Tasks
 from schedgap.solvers.exact.comm_contention.events import BEST, MARGIN, POINTS, SKIPPED
 from schedgap.solvers.exact.comm_contention.search import Nodes, expand_nodes, most_children, room_for
 from schedgap.solvers.incumbent import Incumbent
 from schedgap.solvers.result import Result, SolveOptions, Termination
 
-# Starts that follow completions, put there in exact arithmetic.
-
-
-def after_completions(instance: CommContentionInstance, times: Sequence[float], tolerance: float) -> Solution:
-    """Admissions in which no start comes less than `tolerance` before a completion.
-
-    The schedule is replayed in rationals; a start that would be at most `tolerance` before the next completion is
-    moved to the first floating-point number that is not before it. All others stay.
-
-    Parameters
-    ----------
-    times : seconds, the admission of each task, in the order of the instance
-    tolerance : seconds
-
-    Notes
-    -----
-    O(n^2) exact operations.
-    """
-    latency, alone, penalty = instance.link.exact_parameters()
-    allowed = Fraction(tolerance)
-    begin = [exact(moment) for moment in times]
-    chosen = list(times)
-    waiting = set(range(len(times)))
-    remaining: dict[int, Fraction] = {}
-    clock = min(begin) + latency
-    while waiting:
-        j = min(waiting, key=lambda task: (begin[task], task))
-        moment = max(clock, begin[j] + latency)
-        if remaining:
-            pace = len(remaining) * alone + (len(remaining) - 1) * penalty
-            first = min(remaining.values())
-            end = clock + pace * first
-            if end <= moment + allowed:
-                for task in waiting:  # those that are due before this completion wait for it
-                    if begin[task] + latency < end:
-                        chosen[task] = _rounded_up(end - latency)
-                        begin[task] = exact(chosen[task])
-                remaining = {task: x - first for task, x in remaining.items() if x > first}
-                clock = end
-                continue
-            volume = (moment - clock) / pace
-            remaining = {task: x - volume for task, x in remaining.items()}
-        clock = moment
-        waiting.remove(j)
-        remaining[j] = exact(instance.tasks[j].size)
-    return {"start": {task.id: moment for task, moment in zip(instance.tasks, chosen, strict=True)}}
-
-
-def _rounded_up(number: Fraction) -> float:
-    """The first floating-point number whose decimal form is not less."""
-    value = float(number)
-    while exact(value) < number:
-        value = math.nextafter(value, math.inf)
-    return value
-
-
 LARGEST = 20
 """More tasks than this are not searched: the stack would not fit the memory."""
+
+
 _FIRST = 20_000
 """Nodes without open starts that are searched first, for a good schedule."""
+
+
 _MARGIN = 2e-10
 """Relative: schedules better by less than this are not looked for; the bound is lowered by as much."""
+
+
 _ROUNDING = 2e-12
 """Relative to the span of time: what floating point may be wrong by."""
+
+
 _SAME = 1e-6
 """Relative: where the search's and the checker's value of a schedule differ by less, rounding explains it."""
 

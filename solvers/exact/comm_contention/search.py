@@ -27,7 +27,6 @@ from schedgap.solvers.exact.comm_contention.events import (
     MARGIN,
     MEETING,
     NOW,
-    OVERFULL,
     POINTS,
     SKIPPED,
     TIE,
@@ -41,8 +40,8 @@ from schedgap.solvers.exact.comm_contention.events import (
     start_idle,
     start_later,
     starts_due,
-    thin,
 )
+from schedgap.solvers.exact.comm_contention.hulls import OVERFULL, thin
 
 Floats = NDArray[np.float64]
 States = NDArray[np.int8]

@@ -10,12 +10,16 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from schedgap.formulations.common.instance import Solution, parsed
+from schedgap.formulations.common.instance import Solution
 from schedgap.formulations.common.numbers import MINIMISE
+from schedgap.formulations.common.solution import parsed
 from schedgap.formulations.ddl_cluster.check import check
-from schedgap.formulations.ddl_cluster.instance import LARGEST_SUM, DdlClusterInstance, DdlClusterSolution
+from schedgap.formulations.ddl_cluster.clock import LARGEST_SUM
+from schedgap.formulations.ddl_cluster.instance import DdlClusterInstance
+from schedgap.formulations.ddl_cluster.solution import DdlClusterSolution
+from schedgap.solvers.exact.ddl_cluster.block_orders import WalkTables, blocks_of, order_of, walk
 from schedgap.solvers.exact.ddl_cluster.bound import lower_bound
-from schedgap.solvers.exact.ddl_cluster.gangs import Block, Gangs, Laid, WalkTables, blocks_of, order_of, walk
+from schedgap.solvers.exact.ddl_cluster.gangs import Block, Gangs, Laid
 from schedgap.solvers.incumbent import Incumbent
 from schedgap.solvers.neighbourhoods import Neighbourhoods, StepOutcome, searched, with_companions
 from schedgap.solvers.result import Result, SolveOptions
@@ -33,7 +37,7 @@ MOST = 200
 MOST_WALKED = 2000
 """Jobs of a walk at most: it looks up every pair of them."""
 SHARE = 0.5
-"""Of the work of a step, for the interval model: of this one CP-SAT counts a tenth of its seconds."""
+"""Share of the work of a step for the interval model: of this one CP-SAT counts a tenth of its seconds."""
 PLACE_WORK = 4e-9
 """Work of a walk's move for every job and server; about its seconds."""
 BURST = (0.1, 1.0)

@@ -10,22 +10,17 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from schedgap.formulations.common.errors import Disagreement
-from schedgap.formulations.common.instance import parsed
 from schedgap.formulations.common.numbers import MINIMISE, exact
+from schedgap.formulations.common.solution import parsed
 from schedgap.formulations.ddl_cluster.bounds import lower_bound
 from schedgap.formulations.ddl_cluster.check import check
-from schedgap.formulations.ddl_cluster.instance import DdlClusterInstance, DdlClusterSolution, Gpu
+from schedgap.formulations.ddl_cluster.given_placement import given_placement
+from schedgap.formulations.ddl_cluster.instance import DdlClusterInstance, Gpu
 from schedgap.formulations.ddl_cluster.simulate_plain import POLICIES, Run, simulate_plain, solution_of, task_count
-from schedgap.formulations.ddl_cluster.timetable import given_placement, timetable
-from schedgap.solvers.exact.ddl_cluster.cp_model import (
-    LARGEST_TASKS,
-    RESOLUTION,
-    Grid,
-    GridModel,
-    Point,
-    model_size,
-    rounded_run,
-)
+from schedgap.formulations.ddl_cluster.solution import DdlClusterSolution
+from schedgap.formulations.ddl_cluster.timetable import timetable
+from schedgap.solvers.exact.ddl_cluster.cp_model import LARGEST_TASKS, GridModel, Point, model_size, rounded_run
+from schedgap.solvers.exact.ddl_cluster.time_grid import RESOLUTION, Grid
 from schedgap.solvers.incumbent import Incumbent
 from schedgap.solvers.result import Result, SolveOptions, Termination, package_version
 
@@ -34,16 +29,17 @@ if TYPE_CHECKING:
 
 
 WORKERS = 8
-"""Of CP-SAT, which then search in different ways, where the caller does not say how many."""
+"""Workers of CP-SAT, which search in different ways, where the caller does not say how many."""
 _JOB_SHOP_PART = 0.25
-"""Of the time: the job shop comes first, since its schedules are good ones and easy to find."""
+"""Share of the time for the job shop, which comes first, since its schedules are good ones and easy to find."""
 _SECONDS_PER_TASK = 5e-6
-"""Of a policy's simulation and its check together, on a busy machine; where a run matters at all, it is compiled."""
+"""Seconds per task of a policy's compiled simulation and its check together, on a busy machine."""
 _PARAMETERS: Mapping[str, object] = {"linearization_level": 2, "use_sat_inprocessing": False}
-"""Of CP-SAT. Overlaps are linear once their order is known: without level 2 the search divides time itself.
+"""Parameters of CP-SAT. Overlaps are linear once their order is known: without level 2 the search divides time itself.
 Inprocessing on a grid this fine goes on without end and is not counted as work."""
 _STRATEGIES = ("max_lp", "quick_restart", "reduced_costs", "core", "no_lp", "fixed", "default_lp")
-"""Of two to seven workers: without a strategy of linearization level 2 among them even three jobs stay open."""
+"""Strategies of two to seven workers: without a strategy of linearization level 2 among them even three jobs stay
+open."""
 _FIRST_WORK = 2.0
 """Deterministic time of the first attempt at a proof; every further one has 3/2 of it."""
 _JOB_SHOP_WORK = 4.0

@@ -27,7 +27,7 @@ _FINEST = 60
 _CELLS = 4_000_000
 """Ticks of all jobs times buckets, at most."""
 _STEPS = 600_000_000
-"""That times evaluations."""
+"""Most jobs times evaluations."""
 _FEWEST, _MOST = 60, 300
 """Evaluations of prices: each is a bound by itself, so few are safe."""
 _HOPE = 0.3
@@ -46,7 +46,7 @@ class PricedPaths:
 class _Path(NamedTuple):
     """One job; times in seconds."""
 
-    bucket: int  # in which it arrives
+    bucket: int  # bucket of its arrival
     ahead: float  # from its arrival to the end of that bucket
     low: int  # fewest whole ticks that may be left of it then
     whole: float  # it takes alone

@@ -13,8 +13,9 @@ import numpy as np
 from schedgap.formulations.common.numbers import MINIMISE
 from schedgap.formulations.ddl_cluster.bounds import resource_bound
 from schedgap.formulations.ddl_cluster.check import check
-from schedgap.formulations.ddl_cluster.instance import DdlClusterInstance, DdlClusterSolution, Gpu
+from schedgap.formulations.ddl_cluster.instance import DdlClusterInstance, Gpu
 from schedgap.formulations.ddl_cluster.simulate_plain import POLICIES, simulate_plain, solution_of
+from schedgap.formulations.ddl_cluster.solution import DdlClusterSolution
 from schedgap.solvers.exact.ddl_cluster.bound import lower_bound
 from schedgap.solvers.exact.ddl_cluster.lns import solve_lns
 from schedgap.solvers.exact.ddl_cluster.methods import solve_cp, too_late
@@ -27,11 +28,11 @@ MOST = 200_000
 DRAWN = 200
 """Placements that are drawn where there are too many, unless the time limit comes first."""
 _WALKING = 0.75
-"""Of the limits that are left: what walks may take before the neighbourhoods."""
+"""Share of the remaining limits that walks may take before the neighbourhoods."""
 _DRAWING = 0.5
-"""Of the time: what drawing may take."""
+"""Share of the time that drawing may take."""
 PART = 0.2
-"""Of the time that is left, for one placement: the most promising ones come first."""
+"""Share of the remaining time for one placement: the most promising ones come first."""
 
 Placement = tuple[tuple[Gpu, ...], ...]
 

@@ -16,8 +16,9 @@ from numpy.typing import NDArray
 
 from schedgap.formulations.common.compiled import njit_cached, njit_inner, njit_part
 from schedgap.formulations.common.instance import Solution
-from schedgap.formulations.ddl_cluster.instance import MEMORY_CAPACITY, DdlClusterInstance, clock_of
-from schedgap.solvers.exact.ddl_cluster.gangs import draw
+from schedgap.formulations.ddl_cluster.clock import MEMORY_CAPACITY, clock_of
+from schedgap.formulations.ddl_cluster.instance import DdlClusterInstance
+from schedgap.solvers.exact.ddl_cluster.block_orders import draw
 from schedgap.solvers.incumbent import Incumbent
 
 Ints = NDArray[np.int64]
@@ -48,8 +49,8 @@ class Cluster(NamedTuple):
     length: Ints  # (3, J) of a forward and a backward task, and of a message with its latency
     memory: Ints
     capacity: int  # memory of a GPU
-    server: Ints  # by GPU
-    size: Ints  # by server
+    server: Ints  # server of each GPU
+    size: Ints  # number of GPUs of each server
 
 
 class Plan(NamedTuple):
@@ -358,7 +359,7 @@ def walk(
 
     Parameters
     ----------
-    state : of the random numbers, changed: one entry, a seed below 2^48 to begin with
+    state : state of the random numbers, changed: one entry, a seed below 2^48 to begin with
     """
     best, present, trial = plans
     rows, room = np.empty((0, 5), np.int64), np.empty(len(cluster.server), np.int64)

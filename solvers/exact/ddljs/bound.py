@@ -21,7 +21,8 @@ from scipy import sparse
 
 from schedgap.formulations.common.instance import once_per_instance
 from schedgap.formulations.ddljs.instance import DdljsInstance, Job
-from schedgap.formulations.ddljs.utility import Reach, highest, reaches, size, utility
+from schedgap.formulations.ddljs.reach import Reach, reaches
+from schedgap.formulations.ddljs.utility import highest, size, utility
 from schedgap.solvers.linear_program import INFINITY, solve_once
 
 Ints = NDArray[np.int64]
@@ -32,7 +33,7 @@ LARGEST = 60_000
 MOST_CLASSES = 12
 """Classes of servers. Coarser blocks and classes are safe: what their prices prove is evaluated anew."""
 BREAKPOINTS = 24
-"""Of an envelope in the linear program; the bound itself uses the whole table."""
+"""Breakpoints of an envelope in the linear program; the bound itself uses the whole table."""
 GRID = 4096
 """Up to so many worker-slots a table is complete; beyond, the utility is taken at the end of each step."""
 ROUNDING = 5e-10

@@ -10,11 +10,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from schedgap.formulations.common.instance import Solution, parsed
+from schedgap.formulations.common.instance import Solution
 from schedgap.formulations.common.numbers import MAXIMISE
+from schedgap.formulations.common.solution import parsed
 from schedgap.formulations.ddljs.check import check
-from schedgap.formulations.ddljs.instance import DdljsInstance, DdljsSolution
-from schedgap.formulations.ddljs.utility import reaches, utility
+from schedgap.formulations.ddljs.instance import DdljsInstance
+from schedgap.formulations.ddljs.reach import reaches
+from schedgap.formulations.ddljs.solution import DdljsSolution
+from schedgap.formulations.ddljs.utility import utility
 from schedgap.formulations.g_vne.ring_network import Ring, RingNetwork, rings_of
 from schedgap.solvers.exact.ddljs.bound import upper_bound
 from schedgap.solvers.incumbent import Incumbent

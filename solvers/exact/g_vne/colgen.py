@@ -11,11 +11,11 @@ from typing import Annotated
 import numpy as np
 from pydantic import Field
 
-from schedgap.formulations.common.instance import parsed
 from schedgap.formulations.common.numbers import exact
+from schedgap.formulations.common.solution import parsed
 from schedgap.formulations.g_vne.check import check
 from schedgap.formulations.g_vne.instance import GVneInstance, GVneSolution, in_ordinary_units
-from schedgap.formulations.g_vne.ring_network import tables
+from schedgap.formulations.g_vne.network_tables import tables
 from schedgap.solvers.exact.g_vne.search import RingSearch
 from schedgap.solvers.exact.g_vne.subproblem import RingSubproblem
 from schedgap.solvers.result import Result, SolveOptions, Status, Termination

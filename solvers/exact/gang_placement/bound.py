@@ -7,7 +7,7 @@ from schedgap.formulations.common.numbers import MAXIMISE, MINIMISE, ratio
 from schedgap.formulations.gang_placement.instance import GangPlacementInstance
 from schedgap.formulations.gang_placement.scale import components, decode
 from schedgap.solvers.certificates.checker import model_of
-from schedgap.solvers.certificates.make import plain
+from schedgap.solvers.certificates.content import plain
 from schedgap.solvers.exact.gang_placement.merged import node_prices
 
 

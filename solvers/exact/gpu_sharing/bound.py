@@ -35,7 +35,7 @@ A search that is cut answers with what no set exceeds, not with the best set so 
 """
 _SAFETY = 1e-9
 _LEFT = 1.001e-9
-"""Of a job's work: what the checker lets it leave undone, and more than floats round."""
+"""Share of a job's work that the checker lets it leave undone; more than floats round."""
 
 
 def sharing_factor(data: SharingTables) -> float:

@@ -12,15 +12,18 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from schedgap.formulations.common.instance import FrozenDict, parsed
+from schedgap.formulations.common.instance import FrozenDict
 from schedgap.formulations.common.numbers import MINIMISE, exact
+from schedgap.formulations.common.solution import parsed
 from schedgap.formulations.gpu_sharing.check import check
 from schedgap.formulations.gpu_sharing.dynamics import tables
-from schedgap.formulations.gpu_sharing.instance import GpuSharingInstance, GpuSharingSolution
-from schedgap.formulations.gpu_sharing.modes import choices, impossible, placed
+from schedgap.formulations.gpu_sharing.gpu_lists import placed
+from schedgap.formulations.gpu_sharing.instance import GpuSharingInstance
+from schedgap.formulations.gpu_sharing.modes import choices, impossible
 from schedgap.formulations.gpu_sharing.schedule import simulate
+from schedgap.formulations.gpu_sharing.solution import GpuSharingSolution
 from schedgap.solvers.exact.gpu_sharing.bound import lower_bound
-from schedgap.solvers.exact.gpu_sharing.search import from_orders
+from schedgap.solvers.exact.gpu_sharing.first_phase import from_orders
 from schedgap.solvers.incumbent import Incumbent
 from schedgap.solvers.neighbourhoods import Neighbourhoods, StepOutcome, searched, with_companions
 from schedgap.solvers.result import Result, SolveOptions

@@ -23,7 +23,7 @@ LARGEST = 6_000_000
 """Nonzeros beyond which the LP is not built."""
 _MARGIN = 1e-6
 _LEAST_LOSS = 1e-6
-"""Of a slot, by GPU: less is not counted, since HiGHS does not tell coefficients of about 1e-9 from 0."""
+"""Smallest loss that counts, in slots per GPU, since HiGHS does not tell coefficients of about 1e-9 from 0."""
 
 
 @dataclass(frozen=True)
@@ -61,7 +61,7 @@ class ColumnBound:
     """What the LP proves, and its prices: a schedule costs `value` and, for all it does, at least what is priced."""
 
     value: float  # a lower bound on the sum of JCT
-    reduced: Floats  # of each column, the least by which using it raises the bound
+    reduced: Floats  # least amount by which using each column raises the bound
     # (slots,) what a GPU that nobody holds, or a place beside a job that nobody takes, adds in slot 1, 2, ...
     idle: Floats
     alone: Floats  # (kinds, slots) what a GPU of a kind adds that is not shared
@@ -74,7 +74,7 @@ class ColumnBound:
 class Kinds:
     """Runs that are alike where GPUs are shared: those of a job, or those of a job with one number of steps."""
 
-    job: Ints  # of each kind
+    job: Ints  # job of each kind
     first: Ints  # the first kind of each job
     of_column: Ints  # the kind of each column
     pairs: Ints  # (pairs, 2) kinds that may share a GPU
@@ -290,7 +290,7 @@ class Runs(NamedTuple):
     start: Ints
     last: Ints
     slack: Floats
-    place: Ints  # of the first of their entries
+    place: Ints  # position of the first of their entries
 
 
 @njit_cached

@@ -9,8 +9,9 @@ from schedgap.formulations.common.errors import InputError
 from schedgap.formulations.common.instance import Solution
 from schedgap.formulations.gpu_sharing.check import check
 from schedgap.formulations.gpu_sharing.dynamics import tables
-from schedgap.formulations.gpu_sharing.instance import GpuSharingInstance, GpuSharingSolution
+from schedgap.formulations.gpu_sharing.instance import GpuSharingInstance
 from schedgap.formulations.gpu_sharing.schedule import simulate
+from schedgap.formulations.gpu_sharing.solution import GpuSharingSolution
 from schedgap.solvers.result import Result, SolveOptions, Status
 
 

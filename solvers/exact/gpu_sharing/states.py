@@ -33,10 +33,10 @@ class SlotTables(NamedTuple):
     gpus: Ints
     worst: Floats
     first: Ints  # the first kind of each job, and the number of kinds
-    work: Floats  # of each kind, slots alone
+    work: Floats  # slots that each kind takes alone
     slowdown: Floats  # xi
     fits: Flags  # whether two kinds fit one GPU
-    latest: Ints  # by kind and first slot, the latest last slot of a run
+    latest: Ints  # latest last slot of a run, per kind and first slot
     shortest: Ints  # the fewest slots of a run of each job
     # total, last: GPUs; the last slot
     total: int
@@ -44,7 +44,7 @@ class SlotTables(NamedTuple):
 
 
 class Potentials(NamedTuple):
-    """Prices, by potential; see :func:`~schedgap.solvers.exact.gpu_sharing.dynamic_program.potential`."""
+    """Prices, by potential; see :func:`~schedgap.solvers.exact.gpu_sharing.potentials.potential`."""
 
     worth: Floats
     held: Floats
@@ -73,7 +73,7 @@ class States(NamedTuple):
     kind: Shorts
     start: Shorts
     end: Shorts
-    shared: NDArray[np.uint8]  # by pair (k < j at j (j - 1) / 2 + k), the GPUs that it shares or shared
+    shared: NDArray[np.uint8]  # GPUs that each pair (k < j at j (j - 1) / 2 + k) shares or shared
     dead: Flags  # another state stands for it, or it costs too much
     # after, table: the next state with the same hash; the last state of each hash
     after: Ints

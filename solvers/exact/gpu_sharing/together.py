@@ -104,7 +104,7 @@ def worth_together(
     prices : (J, B) of what each job does at full rate in a slot of each bucket
     slow : (J, J) slowdown of the row's job beside the column's, inf where they cannot share
     width : (B,) slots of the buckets
-    nodes : of the search of one bucket at most
+    nodes : most nodes of the search of one bucket
     rate : (J, B) becomes the rates of the best sets
     """
     count, buckets = prices.shape

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections import defaultdict
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
@@ -13,253 +11,57 @@ from numpy.typing import NDArray
 
 from schedgap.formulations.common.check import CheckReport
 from schedgap.formulations.common.errors import Disagreement
-from schedgap.formulations.common.instance import Json, Solution, parsed
+from schedgap.formulations.common.instance import Solution
 from schedgap.formulations.common.numbers import MAXIMISE
+from schedgap.formulations.common.solution import parsed
 from schedgap.formulations.hadar.check import check
-from schedgap.formulations.hadar.instance import HadarInstance, HadarSolution
+from schedgap.formulations.hadar.instance import HadarInstance
 from schedgap.formulations.hadar.placement import solution_from_levels
-from schedgap.formulations.hadar.tables import ProgressTables, in_units, small_units, tables
+from schedgap.formulations.hadar.solution import HadarSolution
+from schedgap.formulations.hadar.tables import ProgressTables, in_units, tables
 from schedgap.solvers.branch_and_price import BranchAndPrice
 from schedgap.solvers.column_generation import (
     Column,
     Generated,
     GenerationLimits,
     GenerationStatus,
-    IntegerProgram,
     Master,
     Priced,
     RowBounds,
-    SearchLimits,
 )
-from schedgap.solvers.exact.hadar.list_search import MOST_TYPES, ScheduleChoices
-from schedgap.solvers.exact.hadar.schedules import (
-    Pool,
-    Prices,
-    Rules,
-    Schedule,
-    Scheduler,
-    branch,
-    fix_by_bound,
-    schedule_of,
-)
-from schedgap.solvers.linear_program import INFINITY
+from schedgap.solvers.exact.hadar.branching import Pool, branch, fix_by_bound, schedule_of
+from schedgap.solvers.exact.hadar.compact import Compact
+from schedgap.solvers.exact.hadar.duals_report import duals_report
+from schedgap.solvers.exact.hadar.schedule_choices import MOST_TYPES, ScheduleChoices
+from schedgap.solvers.exact.hadar.schedules import Prices, Rules, Schedule, Scheduler
+from schedgap.solvers.integer_program import SearchLimits
 from schedgap.solvers.result import Result, SolveOptions, Status, Termination
 
-# P3's solution: prices of devices, payoffs of jobs, and the two checks that make them optimal.
-
-
-def duals_report(
-    instance: HadarInstance, scheduler: Scheduler, root: Generated, rules: Sequence[Rules]
-) -> dict[str, Json]:
-    """Prices k^r(t), payoffs mu_j, and how far they are from solving P3 together with the LP's weights.
-
-    A type has the same price on every machine, as the problem has no locality. Residuals, all 0 in exact
-    arithmetic:
-
-    - ``dual_infeasibility``: max_j (best payoff at the prices - mu_j), from exact pricing over all schedules;
-    - ``strong_duality``: |sum c k + sum mu - LP value|;
-    - ``row_slackness``: max over (type, slot) of price times unused devices;
-    - ``column_slackness``: max over columns of weight times (mu_j - payoff);
-    - ``job_slackness``: max over jobs of mu_j times the share that is not chosen (P2).
-
-    Returns ``prices`` {type: (T,) list}, ``payoffs`` {job: mu}, ``duality`` {residual: value}.
-    """
-    data = scheduler.data
-    duals = np.maximum(root.master_duals, 0.0)
-    price = scheduler.prices(duals)
-    mu = np.array(root.master_payoffs, dtype=float)
-    if not instance.all_jobs_must_finish:
-        mu = np.maximum(mu, 0.0)
-    used = np.zeros(scheduler.rows())
-    share = np.zeros(len(data.jobs))
-    column_slackness = 0.0
-    for column, weight in zip(root.columns, root.weights, strict=True):
-        if weight > 0:
-            np.add.at(used, column.rows, weight * column.values)
-            share[column.group] += weight
-            payoff = column.objective - float(duals[column.rows] @ column.values)
-            column_slackness = max(column_slackness, float(weight) * abs(mu[column.group] - payoff))
-    capacity = np.tile(data.capacity.astype(float), scheduler.horizon)
-    infeasible = 0.0
-    for j in range(len(data.jobs)):
-        payoff_by_slot, _ = scheduler.best(j, price, rules[j])
-        best = float(payoff_by_slot.max())
-        if np.isfinite(best):
-            infeasible = max(infeasible, best - float(mu[j]))
-    value = float(root.value or 0.0)
-    return {
-        "prices": {
-            kind: [float(x) for x in price.devices[1:, position]] for position, kind in enumerate(instance.types)
-        },
-        "payoffs": {job.id: float(m) for job, m in zip(instance.jobs, mu, strict=True)},
-        "residuals": {
-            "dual_infeasibility": infeasible,
-            "strong_duality": abs(float(capacity @ duals) + float(mu.sum()) - value),
-            "row_slackness": float(np.max(duals * np.maximum(0.0, capacity - used), initial=0.0)),
-            "column_slackness": column_slackness,
-            "job_slackness": float(np.max(np.abs(mu) * np.abs(1 - share), initial=0.0)),
-        },
-    }
-
-
-# A compact program for what branch and price leaves open: finish slots and levels, devices by Hall's condition.
-#
-# Variables are ``f[j,t]`` (job j finishes in slot t) and ``z[j,t,l]`` (it runs at level l). Instead of devices by type,
-# for every set S of types the gangs that may only use types of S want at most what S has: that is exact, see
-# :class:`schedgap.solvers.exact.hadar.list_search.Packing`. Finish slots that a bound has ruled out are left out, the
-# cuts of the search are rows, and only solutions better than the incumbent are asked for.
-
-MARGIN = 4e-10
-"""What is looked for is better than the incumbent by this, relatively; optimal means within 1e-9."""
-ROUNDING = 1e-10
-"""What HiGHS's bound may be off by, relatively, where utilities are far above its tolerances."""
-
-
-@dataclass(frozen=True)
-class CompactAnswer:
-    """What the program gave."""
-
-    chosen: list[Schedule | None] | None  # schedules of a solution better than the incumbent, or None
-    # a valid upper bound on every solution that keeps the rules and beats the incumbent; None where unknown
-    bound: float | None
-    complete: bool  # the search was finished: `chosen` is the best, or nothing beats the incumbent
-
-
-class Compact:
-    """The program of an instance under rules; solved by HiGHS from arrays.
-
-    Parameters
-    ----------
-    scheduler : jobs and cuts
-    rules : of the root, with finish slots fixed by bounds
-    """
-
-    def __init__(self, scheduler: Scheduler, rules: Sequence[Rules]) -> None:
-        self.scheduler = scheduler
-        self.rules = rules
-        self.cost: list[float] = []
-        self.finish: dict[tuple[int, int], int] = {}
-        self.run: dict[tuple[int, int, int], int] = {}
-        self.rows: list[tuple[dict[int, float], float, float]] = []
-        for j in range(len(rules)):
-            self._job(j)
-        self._capacity()
-
-    def _variable(self, cost: float) -> int:
-        self.cost.append(cost)
-        return len(self.cost) - 1
-
-    def _job(self, j: int) -> None:
-        data, rule = self.scheduler.data, self.rules[j]
-        job = data.jobs[j]
-        finishes = [int(t) for t in np.flatnonzero(rule.finish)]
-        if not finishes or job.levels == 0:
-            return
-        last = finishes[-1]
-        step, target = small_units(job.step, job.target, data.horizon - job.arrival + 1)
-        for t in finishes:
-            self.finish[j, t] = self._variable(float(job.utility[t]))
-        for t in range(job.arrival, last + 1):
-            for level in range(job.levels):
-                if rule.permit[t, level + 1]:
-                    self.run[j, t, level] = self._variable(0.0)
-        self.rows.append(({self.finish[j, t]: 1.0 for t in finishes}, 1.0 if rule.must else 0.0, 1.0))
-        progress: dict[int, float] = {}
-        for t in range(job.arrival, last + 1):
-            running = [level for level in range(job.levels) if (j, t, level) in self.run]
-            row = {self.run[j, t, level]: 1.0 for level in running}
-            row.update({self.finish[j, u]: -1.0 for u in finishes if u >= t})
-            self.rows.append((row, -INFINITY, 0.0))
-            progress.update({self.run[j, t, level]: float(step[level]) for level in running})
-            if rule.finish[t]:
-                done = {self.finish[j, u]: -float(target) for u in finishes if u <= t}
-                self.rows.append(({**progress, **done}, 0.0, INFINITY))
-
-    def _capacity(self) -> None:
-        data, cuts = self.scheduler.data, self.scheduler.cuts
-        wanted: dict[tuple[int, int], dict[int, float]] = defaultdict(dict)
-        kinds = len(data.types)
-        masks = {
-            (j, level): sum(1 << int(r) for r in np.flatnonzero(data.jobs[j].allowed[level]))
-            for j, _, level in self.run
-        }
-        for (j, t, level), variable in self.run.items():
-            for s in range(1, 1 << kinds):
-                if s & masks[j, level] == masks[j, level]:
-                    wanted[t, s][variable] = float(data.jobs[j].workers)
-        for (_, s), row in wanted.items():
-            room = float(sum(int(c) for r, c in enumerate(data.capacity) if s >> r & 1))
-            if sum(row.values()) > room:
-                self.rows.append((row, -INFINITY, room))
-        by_slot: dict[int, list[tuple[int, int, int]]] = defaultdict(list)
-        for j, t, level in self.run:
-            by_slot[t].append((j, level, self.run[j, t, level]))
-        for slot, alpha in zip(cuts.slots.tolist(), cuts.alpha, strict=True):
-            row = {v: float(alpha[cuts.classes[j][level]]) for j, level, v in by_slot[slot]}
-            row = {v: a for v, a in row.items() if a > 0}
-            if sum(row.values()) > 1:
-                self.rows.append((row, -INFINITY, 1.0))
-
-    def solve(self, above: float, bound: float, limits: SearchLimits) -> CompactAnswer:
-        """Look for the best solution worth more than `above`.
-
-        Parameters
-        ----------
-        above : the incumbent's value, -inf where there is none
-        bound : a valid upper bound
-        limits : of the search
-        """
-        n = len(self.cost)
-        if n == 0:
-            return CompactAnswer([None] * len(self.rules), 0.0, True) if above < 0 else CompactAnswer(None, None, True)
-        cost = np.array(self.cost)
-        program = IntegerProgram()
-        program.add_columns(-cost, np.ones(n))
-        rows = list(self.rows)
-        if np.isfinite(above):
-            objective = {i: float(c) for i, c in enumerate(cost) if c}
-            rows.append((objective, above * (1 + MARGIN), bound * (1 + MARGIN)))
-        low, high = np.array([low for _, low, _ in rows]), np.array([high for _, _, high in rows])
-        program.add_rows(low, high, [(np.array(list(row)), np.array(list(row.values()))) for row, _, _ in rows])
-        answer = program.search(limits)
-        if answer.complete and answer.x is None:
-            return CompactAnswer(None, above * (1 + MARGIN) if np.isfinite(above) else None, True)
-        chosen = None if answer.x is None else self._chosen(answer.x)
-        proven = None if answer.bound is None else -answer.bound * (1 + ROUNDING)
-        return CompactAnswer(chosen, proven, answer.complete)
-
-    def _chosen(self, values: np.ndarray[tuple[int], np.dtype[np.float64]]) -> list[Schedule | None]:
-        """The schedules of a solution, cut where the work is done."""
-        data = self.scheduler.data
-        lines: dict[int, np.ndarray[tuple[int], np.dtype[np.int64]]] = {}
-        for (j, t, level), variable in self.run.items():
-            if values[variable] > 0.5:
-                lines.setdefault(j, np.zeros(data.horizon + 1, dtype=np.int64))[t] = level + 1
-        chosen: list[Schedule | None] = [None] * len(data.jobs)
-        for j, line in lines.items():
-            done = 0
-            for t in np.flatnonzero(line).tolist():
-                done += int(data.jobs[j].step[line[t] - 1])
-                if done >= data.jobs[j].target:
-                    line[t + 1 :] = 0
-                    chosen[j] = Schedule(line, t)
-                    break
-        return chosen
-
-
 Floats = NDArray[np.float64]
+
+
 JobRules = tuple[Rules, ...]
+
 
 KEEP_FOR = 40
 """Nodes after which a column that was not used may be forgotten."""
+
+
 MOST_COLUMNS = 1200
 """Columns above which they are."""
+
+
 FINE = (2.0**13, 2.0**23)
 """Where the largest utility of a job should be: tolerances of 1e-9 are 1e-13 of it then."""
+
+
 COMPACT_NODES = 200
 """Nodes of HiGHS in the second of the compact program's tries; the limit grows with ours."""
 
+
 MOST_JOB_SLOTS = 20_000
+
+
 MOST_STATES = 5_000
 """Beyond these numbers of (job, slot) pairs, or of progress states of a job, nothing is tried."""
 

@@ -11,7 +11,8 @@ from schedgap.formulations.common.errors import ModelRefused
 from schedgap.formulations.common.instance import Json
 from schedgap.formulations.common.numbers import agrees
 from schedgap.formulations.hadar.check import check
-from schedgap.formulations.hadar.instance import HadarInstance, HadarSolution
+from schedgap.formulations.hadar.instance import HadarInstance
+from schedgap.formulations.hadar.solution import HadarSolution
 from schedgap.solvers.result import Result, SolveOptions, Status, Termination
 
 if TYPE_CHECKING:
@@ -34,7 +35,7 @@ def solve_p2(instance: HadarInstance, options: SolveOptions) -> Result:
     -----
     Exponential: for tiny instances. Source: paper 002, (2) to (3a).
     """
-    from schedgap.formulations.hadar.models import build_p2
+    from schedgap.formulations.hadar.schedule_models import build_p2
     from schedgap.solvers.engines.declarative import solve_declarative
 
     began = time.monotonic()
@@ -53,7 +54,7 @@ def solve_p2(instance: HadarInstance, options: SolveOptions) -> Result:
 
 def duality(instance: HadarInstance, options: SolveOptions) -> dict[str, Json]:
     """What LP(P2) and P3 say of each other; see :func:`solve_p2`."""
-    from schedgap.formulations.hadar.models import build_p2, build_p3, schedules_of
+    from schedgap.formulations.hadar.schedule_models import build_p2, build_p3, schedules_of
 
     followed, lp = _values(build_p2(instance, relaxed=True), options)
     dual, p3 = _values(build_p3(instance), options)

@@ -10,14 +10,17 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from schedgap.formulations.common.errors import Disagreement
-from schedgap.formulations.common.instance import Solution, parsed
+from schedgap.formulations.common.instance import Solution
 from schedgap.formulations.common.numbers import MAXIMISE
+from schedgap.formulations.common.solution import parsed
 from schedgap.formulations.hadar.check import check
-from schedgap.formulations.hadar.instance import HadarInstance, HadarSolution
+from schedgap.formulations.hadar.instance import HadarInstance
 from schedgap.formulations.hadar.placement import levels_from, solution_from_levels, trimmed
+from schedgap.formulations.hadar.solution import HadarSolution
 from schedgap.formulations.hadar.tables import small_units, tables
 from schedgap.solvers.exact.hadar.bound import upper_bound
-from schedgap.solvers.exact.hadar.list_search import LARGEST, MOST_TYPES, ListSearch, Packing
+from schedgap.solvers.exact.hadar.list_search import LARGEST, ListSearch
+from schedgap.solvers.exact.hadar.schedule_choices import MOST_TYPES, Packing
 from schedgap.solvers.incumbent import Incumbent
 from schedgap.solvers.neighbourhoods import Neighbourhoods, StepOutcome, propose_initial, searched
 from schedgap.solvers.result import Result, SolveOptions, Termination
@@ -31,7 +34,7 @@ Levels = dict[int, int]
 """The level of one job by slot."""
 
 VARIABLES = 400
-"""Of levels in slots, that a window has about: many jobs in few slots, or few jobs in many."""
+"""Number of (level, slot) variables that a window has about: many jobs in few slots, or few jobs in many."""
 SHORTEST = 4
 """Slots of a window at least."""
 FINEST = 1 << 40
@@ -77,13 +80,13 @@ def _after_orders(instance: HadarInstance, best: Incumbent) -> WindowNeighbourho
 class _Job:
     """A freed job in a window."""
 
-    position: int  # of the job
+    position: int  # position of the job
     # step, target: units of progress by level, and those that finish it
     step: Sequence[int]
     target: int
     before: int  # done ahead of the window
     tail: Sequence[tuple[int, int]]  # slots behind the window and the units done in each, in order
-    slots: range  # of the window, from its arrival on
+    slots: range  # slots of the window, from the job's arrival on
     run: dict[tuple[int, int], cp_model.IntVar] = field(default_factory=dict)  # literals by (slot, level)
     # literals by finish slot, with None for not at all
     finish: dict[int | None, cp_model.IntVar] = field(default_factory=dict)

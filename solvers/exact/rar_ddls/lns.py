@@ -10,13 +10,16 @@ from schedgap.formulations.common.errors import Disagreement
 from schedgap.formulations.rar_ddls.dynamics import simulate
 from schedgap.formulations.rar_ddls.instance import RarDdlsInstance
 from schedgap.formulations.rar_ddls.job_options import job_options
-from schedgap.solvers.exact.rar_ddls.intervals import Fixed, IntervalModel, Overlaps
-from schedgap.solvers.exact.rar_ddls.search import BestSchedule, LocalSearch, contention_grades
+from schedgap.solvers.exact.rar_ddls.best_schedule import BestSchedule
+from schedgap.solvers.exact.rar_ddls.intervals import Fixed, IntervalModel
+from schedgap.solvers.exact.rar_ddls.job_needs import contention_grades
+from schedgap.solvers.exact.rar_ddls.overlaps import Overlaps
+from schedgap.solvers.exact.rar_ddls.search import LocalSearch
 from schedgap.solvers.neighbourhoods import Neighbourhoods, StepOutcome, record_gain, searched, with_companions
 from schedgap.solvers.result import Result, SolveOptions
 
 SHARE = 0.5
-"""Of the time or work that is left, for annealed orders."""
+"""Share of the remaining time or work for annealed orders."""
 ROUNDS = 4
 """Searches of one neighbourhood: a point in which rings cost more than the model says is cut off."""
 

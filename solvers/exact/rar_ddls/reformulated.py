@@ -16,8 +16,9 @@ from schedgap.formulations.common.errors import InputError
 from schedgap.formulations.common.instance import Solution
 from schedgap.formulations.common.numbers import MINIMISE, exact
 from schedgap.formulations.rar_ddls.check import check
-from schedgap.formulations.rar_ddls.instance import RarDdlsInstance, RarDdlsSolution
-from schedgap.formulations.rar_ddls.rates import estimated_durations
+from schedgap.formulations.rar_ddls.durations import estimated_durations
+from schedgap.formulations.rar_ddls.instance import RarDdlsInstance
+from schedgap.formulations.rar_ddls.solution import RarDdlsSolution
 from schedgap.solvers.incumbent import Incumbent, optimal
 from schedgap.solvers.result import Result, SolveOptions, Status, Termination
 

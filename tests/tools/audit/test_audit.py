@@ -9,15 +9,17 @@ import pytest
 
 from schedgap import audit
 from schedgap.benchmarks.importers.formats import SLURM
-from schedgap.benchmarks.importers.traces import TraceJob, TraceServer, read_trace
+from schedgap.benchmarks.importers.server_tables import TraceServer
+from schedgap.benchmarks.importers.traces import TraceJob, read_trace
 from schedgap.catalogue.registry import find_problem
 from schedgap.formulations.common.errors import InputError
 from schedgap.tools.audit.exclusive import exclusive_instance
 from schedgap.tools.audit.load import load_of
 from schedgap.tools.audit.page import audit_page
 from schedgap.tools.audit.record import rebuild
-from schedgap.tools.audit.result import Audit, scores
+from schedgap.tools.audit.result import Audit
 from schedgap.tools.audit.run import detect
+from schedgap.tools.audit.scores import scores
 
 FIELD = Path(__file__).parents[2] / "data" / "field"
 SHARED = Path(__file__).parents[3].parent / "shared" / "data"

@@ -8,10 +8,11 @@ from matplotlib.patches import Rectangle
 
 from schedgap import audit
 from schedgap.benchmarks.importers.formats import SLURM
-from schedgap.benchmarks.importers.traces import TraceJob, TraceServer, read_trace
+from schedgap.benchmarks.importers.server_tables import TraceServer
+from schedgap.benchmarks.importers.traces import TraceJob, read_trace
 from schedgap.catalogue.registry import find_problem
 from schedgap.tools.audit.page import _gantt
-from schedgap.tools.audit.sides import typed_instance, typed_record, typed_times
+from schedgap.tools.audit.typed_record import typed_instance, typed_record, typed_times
 
 FIELD = Path(__file__).parents[2] / "data" / "field"
 HADAR = find_problem("hadar")

@@ -14,19 +14,22 @@ import pytest
 from support.toy import toy
 
 from schedgap import generate, hunt_family
-from schedgap.benchmarks.hunt.fields import fitted as cut
-from schedgap.benchmarks.hunt.fields import parse_limits
-from schedgap.benchmarks.hunt.target import Judge, Probe, find_target, starts_of
-from schedgap.benchmarks.hunt.work import walk as walk_of
+from schedgap.benchmarks.hunt.edits import fitted as cut
+from schedgap.benchmarks.hunt.limits import parse_limits
+from schedgap.benchmarks.hunt.starts import starts_of
+from schedgap.benchmarks.hunt.stretch import walk as walk_of
+from schedgap.benchmarks.hunt.target import Judge, Probe, find_target
 from schedgap.cli.main import main
 from schedgap.formulations.common.errors import InputError
-from schedgap.tools.families import generator, search
-from schedgap.tools.families.family import Point, closed, point, read_family
-from schedgap.tools.families.forms import Polynomial, fit, forms_of, instance_of, quotient
+from schedgap.tools.families import generator, regularity, search
+from schedgap.tools.families.family import read_family
+from schedgap.tools.families.forms import forms_of, instance_of
 from schedgap.tools.families.generator import Generator, continued, fitted
+from schedgap.tools.families.points import Point, closed, point
+from schedgap.tools.families.polynomials import Polynomial, fit, quotient
 from schedgap.tools.families.run import Lifted
 from schedgap.tools.families.run import hunt_family as hunt_family_of
-from schedgap.tools.families.search import variants
+from schedgap.tools.families.variants import variants
 
 FOLDER = Path(__file__).parents[3] / "docs" / "counterexamples" / "families"
 STORED = sorted(FOLDER.glob("*.json"))
@@ -238,7 +241,7 @@ def short(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(module, name, less)
     monkeypatch.setattr(search, "plateau", lambda *_: [])
     monkeypatch.setattr(search, "variants", lambda *_: [])
-    monkeypatch.setattr(search, "made_regular", partial(search.made_regular, steps=0))
+    monkeypatch.setattr(search, "made_regular", partial(regularity.made_regular, steps=0))
 
 
 def test_an_interrupted_search_says_what_it_found_and_goes_on(

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from schedgap.tools.judge.listings import openb
+from schedgap.tools.judge.openb import openb
 from studies.library import openb_allocation
 
 NODES = "sn,cpu_milli,memory_mib,gpu,model\n" + "".join(f"n{n},{16000},{1000},{n % 3 + 1},T4\n" for n in range(8))

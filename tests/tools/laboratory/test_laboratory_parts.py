@@ -10,7 +10,8 @@ from schedgap.catalogue.run import run_method
 from schedgap.formulations.ddljs.utility import steepest, steepest_up_to
 from schedgap.formulations.hadar.instance import HadarInstance
 from schedgap.solvers.result import SolveOptions
-from schedgap.tools.laboratory.measure import Run, rounds_of
+from schedgap.tools.laboratory.hadar_rounds import rounds_of
+from schedgap.tools.laboratory.measure import Run
 from schedgap.tools.laboratory.papers.paper_003_measured import WORKLOADS, imported
 
 OPTIONS = SolveOptions(seed=3, threads=1)

@@ -27,7 +27,7 @@ from schedgap.tools.laboratory.rules import (
     Value,
     Within,
 )
-from schedgap.tools.laboratory.running import Verdict, judge, verdict_of
+from schedgap.tools.laboratory.verdicts import Verdict, judge, verdict_of
 
 HOLDS, FAILS, UNDECIDED = State.HOLDS, State.FAILS, State.UNDECIDED
 

@@ -18,8 +18,9 @@ from schedgap.benchmarks.instances import workload_of
 from schedgap.catalogue.registry import find_problem
 from schedgap.formulations.common.errors import InputError
 from schedgap.formulations.gpu_sharing.instance import GpuSharingInstance, Job
+from schedgap.heuristics.gpu_sharing.exclusive_policies import easy, fifo, sjf
 from schedgap.heuristics.gpu_sharing.preemptive import tiresias
-from schedgap.heuristics.gpu_sharing.sharing import easy, fifo, sjf, sjf_bsbf
+from schedgap.heuristics.gpu_sharing.sharing import sjf_bsbf
 from schedgap.tools.online.gpu_sharing import SjfBsbf
 from schedgap.tools.online.policies import Easy, Fifo, Las, Sjf, Srtf
 from schedgap.tools.online.replay import Estimates, Refused, Replay, replay_here, world_of

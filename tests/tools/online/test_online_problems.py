@@ -15,12 +15,13 @@ from schedgap.benchmarks.instances import workload_of
 from schedgap.catalogue.registry import find_problem
 from schedgap.formulations.common.errors import InputError
 from schedgap.formulations.common.instance import Instance
-from schedgap.formulations.ddl_cluster.instance import clock_of
+from schedgap.formulations.ddl_cluster.clock import clock_of
 from schedgap.formulations.hadar.tables import tables
 from schedgap.heuristics.ddl_cluster.policies import ada_srsf
 from schedgap.heuristics.ddljs.gadget import gadget
 from schedgap.heuristics.hadar.baselines import srpt, tiresias
-from schedgap.heuristics.hadar.online import hadar_online, price_ends
+from schedgap.heuristics.hadar.online import hadar_online
+from schedgap.heuristics.hadar.online_prices import price_ends
 from schedgap.heuristics.hadar.rounds import hadar_rounds
 from schedgap.tools.online import ddljs as on_ddljs
 from schedgap.tools.online import hadar as on_hadar

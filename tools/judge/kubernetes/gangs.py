@@ -65,7 +65,7 @@ class Gang:
     groups: dict[str, int] = field(default_factory=dict)  # fewest pods of each of its groups
     required: str | None = None  # label of a level
     preferred: str | None = None
-    queue: str | None = None  # of its PodGroup
+    queue: str | None = None  # queue of its PodGroup
     wholly: bool = False  # its PodGroup is not listed
     unread: list[str] = field(default_factory=list)  # why it cannot be judged
     rules: list[str] = field(default_factory=list)  # what it asks for beyond what is kept

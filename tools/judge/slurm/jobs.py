@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from fractions import Fraction
 
-from schedgap.benchmarks.importers.rows import host_names
+from schedgap.benchmarks.importers.cells import host_names
 from schedgap.benchmarks.importers.slurm import plain_cell
 from schedgap.formulations.common.errors import InputError
 from schedgap.formulations.common.instance import Json

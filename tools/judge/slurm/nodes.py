@@ -8,7 +8,8 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from schedgap.benchmarks.importers.rows import host_names, opened
+from schedgap.benchmarks.importers.cells import host_names
+from schedgap.benchmarks.importers.rows import opened
 from schedgap.benchmarks.importers.slurm import NODE, plain_cell
 from schedgap.formulations.common.errors import InputError
 from schedgap.formulations.common.instance import Json, read_json

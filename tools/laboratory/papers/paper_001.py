@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, cast
 import numpy as np
 
 from schedgap.benchmarks.figures.palette import LINES as PALETTE
-from schedgap.benchmarks.instances.ddl_cluster.workload import GPU_MEMORY, LINK, MODELS
+from schedgap.benchmarks.instances.ddl_cluster.random import GPU_MEMORY, LINK, MODELS
 from schedgap.formulations.common.instance import Json
 from schedgap.formulations.ddl_cluster.bounds import lower_bound
 from schedgap.formulations.ddl_cluster.instance import DdlClusterInstance

@@ -14,7 +14,7 @@ from schedgap.catalogue.registry import find_problem
 from schedgap.formulations.common.instance import Json
 from schedgap.formulations.hadar.instance import HadarInstance
 from schedgap.formulations.hadar.tables import tables
-from schedgap.heuristics.hadar.baselines import time_fractions
+from schedgap.heuristics.hadar.gavel import time_fractions
 from schedgap.heuristics.hadar.rounds import Market
 from schedgap.tools.laboratory.data import Data, Floats
 from schedgap.tools.laboratory.declare import RATIO, Choice, Claim, Item, Metric, Paper, Series

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from schedgap.benchmarks.figures.palette import GRID
-from schedgap.benchmarks.instances.hadar.workload import MIXES
+from schedgap.benchmarks.instances.hadar.mixes import MIXES
 from schedgap.tools.laboratory.data import Data
 from schedgap.tools.laboratory.declare import Axis, Choice, Claim, Item, Metric, Series, simulated_beside
 from schedgap.tools.laboratory.draw import colours, lines

@@ -13,8 +13,8 @@ import numpy as np
 
 from schedgap.benchmarks.figures.palette import LINES as PALETTE
 from schedgap.benchmarks.importers import import_instance
+from schedgap.benchmarks.instances.profiles.interference import COUNT, QUANTILES
 from schedgap.benchmarks.instances.profiles.pollux_tasks import TASKS as POLLUX_TASKS
-from schedgap.benchmarks.instances.profiles.throughputs import COUNT, QUANTILES
 from schedgap.catalogue.registry import find_problem
 from schedgap.formulations.common.instance import Instance, Json
 from schedgap.tools.laboratory.data import Data
