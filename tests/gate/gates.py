@@ -238,13 +238,15 @@ GATES: dict[str, Gate] = {
     "gang-placement": Gate(
         _gangs,
         solve_staged,
-        _sets("programs", "bound + programs", "merged nodes", "bound + merged nodes"),
+        _sets(
+            "programs", "bound + programs", "merged nodes", "bound + merged nodes", "patterns", "patterns + programs"
+        ),
         frozenset({"programs"}),
         sets=1,
         near=0.0,
         gives_way=0.0,
         count=1_150,
-        owes=("programs", "merged nodes"),
+        owes=("programs", "merged nodes", "patterns"),
         most_open=Open(proofs=0.0, certificates=0.15),
     ),
 }

@@ -16,7 +16,7 @@ from fractions import Fraction
 import numpy as np
 from gate.disguise import Data, Draw, disguised
 from oracles.ddl_cluster import orders, placed, placements
-from oracles.gang_placement import alike_case, flavoured_case, parted_case, random_case
+from oracles.gang_placement import alike_case, flavoured_case, parted_case, random_case, single_case
 from oracles.hadar import gangs
 from support import extreme_tiny
 
@@ -434,6 +434,12 @@ def gangs_alike(draw: Draw) -> Data:
     return data
 
 
+def pods_alone(draw: Draw) -> Data:
+    """Single pods on nodes that are bins."""
+    data: Data = single_case(draw.getrandbits(32))
+    return data
+
+
 Families = Mapping[str, Sequence[Callable[[Draw], Data]]]
 FAMILIES: Families = {
     "rar-ddls": (
@@ -446,7 +452,7 @@ FAMILIES: Families = {
     "ddljs": (rings_over_time, edge("ddljs")),
     "comm-contention": (transfers,),
     "ddl-cluster": (cluster, cluster, cluster_unplaced),
-    "gang-placement": (gangs_waiting, gangs_waiting, gangs_by_flavour, gangs_in_parts, gangs_alike),
+    "gang-placement": (gangs_waiting, gangs_waiting, gangs_by_flavour, gangs_in_parts, gangs_alike, pods_alone),
 }
 
 

@@ -32,7 +32,7 @@ ALONE = {
     "ddljs": {"engine"},
     "comm-contention": {"whole tree", "first nodes", "one at a time"},
     "ddl-cluster": {"grid model", "placements"},
-    "gang-placement": {"programs", "merged nodes"},
+    "gang-placement": {"programs", "merged nodes", "patterns"},
 }
 """Stages that decide some instance of the slice where the others are left out."""
 

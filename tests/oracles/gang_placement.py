@@ -357,6 +357,33 @@ def parted_case(seed: int) -> dict[str, Any]:
     return data
 
 
+def single_case(seed: int) -> dict[str, Any]:
+    """A tiny instance of single pods on nodes of one device, or without any: each node is a bin."""
+    rng = random.Random(f"single {seed}")
+    shared = rng.random() < 0.5
+    nodes = []
+    for n in range(rng.choice([1, 2, 2, 3])):
+        node: dict[str, Any] = {"id": f"n{n}", "gpus": [rng.choice([1000, 1000, 600])] if shared else []}
+        if not shared or rng.random() < 0.4:
+            node["free"] = {"cpu": rng.randint(2, 6), "memory": rng.randint(2, 6)}
+        if rng.random() < 0.3:
+            node["labels"] = {"z": rng.choice("pq")}
+        nodes.append(node)
+    gangs = []
+    for g in range(rng.randint(3, 5)):
+        pod: dict[str, Any] = {"count": 1}
+        if shared:
+            pod["gpu"] = rng.choice([200, 300, 400, 500, 600, 1000])
+        if not shared or rng.random() < 0.2:
+            pod["request"] = {"cpu": rng.randint(1, 3), "memory": rng.randint(1, 3)}
+        if rng.random() < 0.1:
+            pod["selector"] = {"labels": {"z": "p"}}
+        gang = {"id": f"g{g}", "weight": rng.choice([1, 1, 2, 2.5]), "priority": rng.choice([0, 0, 1])}
+        gangs.append(gang | {"pods": [pod], "arrival": g})
+    objectives = rng.choice([["weight"], ["weight"], ["weight", "topology"]])
+    return {"problem": "gang-placement", "nodes": nodes, "gangs": gangs, "objectives": objectives}
+
+
 def alike_case(seed: int) -> dict[str, Any]:
     """A tiny instance in which gangs, and nodes, are alike but for their names and arrivals, or in one thing not."""
     rng = random.Random(f"alike {seed}")

@@ -20,6 +20,7 @@ from schedgap.solvers.engines.answer import rounded_bound
 from schedgap.solvers.engines.declarative import solve_declarative
 from schedgap.solvers.exact.gang_placement.bound import upper_bound
 from schedgap.solvers.exact.gang_placement.merged import solve_merged
+from schedgap.solvers.exact.gang_placement.patterns import solve_patterns
 from schedgap.solvers.incumbent import Incumbent
 from schedgap.solvers.result import Proof, Result, SolveOptions, Status
 
@@ -72,6 +73,9 @@ class _Stages:
         if self.best.stage("merged nodes"):
             while len(self.held) < solvable(self.instance) and not self.best.finished() and self._merged():
                 pass
+        if self.best.stage("patterns"):
+            while self._weighs(len(self.held)) and not self.best.finished() and self._patterns():
+                pass
         if self.best.stage("programs"):
             while len(self.held) < len(self.entries) and not self.best.finished() and self._stage(len(self.held)):
                 pass
@@ -93,11 +97,29 @@ class _Stages:
             self.best.propose(decision, "merged nodes")
         if answer.doubt or answer.bound is None:
             return False
-        bound = int(rounded_bound(answer.bound, MAXIMISE))
-        self._tighten([*self.held, bound])
+        return self._met(int(rounded_bound(answer.bound, MAXIMISE)))
+
+    def _weighs(self, goal: int) -> bool:
+        return goal < len(self.entries) and self.entries[goal].kind == "weight"
+
+    def _patterns(self) -> bool:
+        """The next component with patterns of bins; whether a decision meets their bound."""
+        goal = len(self.held)
         solution = self.best.solution
-        assert solution is not None
-        digits = self._digits(self._check(solution))[: len(self.held) + 1]
+        digits = self._digits(self._check(solution)) if solution is not None else []
+        least = digits[goal] if digits[:goal] == self.held and digits else -1
+        proven = solve_patterns(self.instance, self.held, least, self.options)
+        if proven is None:
+            return False
+        if proven.decision is not None:
+            self.best.propose(proven.decision, "patterns")
+        return self._met(proven.bound)
+
+    def _met(self, bound: int) -> bool:
+        """Keep the bound on the next component; whether the best decision has it, which is held then."""
+        self._tighten([*self.held, bound])
+        assert self.best.solution is not None
+        digits = self._digits(self._check(self.best.solution))[: len(self.held) + 1]
         if digits != [*self.held, bound]:
             return False
         self.held.append(bound)

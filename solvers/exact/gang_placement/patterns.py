@@ -1,0 +1,298 @@
+"""Stage `patterns`: what a bin holds as columns, where every gang is one pod and a bin is a node or a device.
+
+A pattern is a set of pods that a bin holds and to which no further one can be added. Where there are few enough, all
+are written down: their linear program is a bound, which is counted again in whole numbers from its duals, and patterns
+that by their reduced costs are in no better decision than the best leave the integer program.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from schedgap.formulations.common.instance import Solution, once_per_instance
+from schedgap.formulations.common.numbers import exact
+from schedgap.formulations.gang_placement.instance import WHOLE, GangPlacementInstance, Node, Shape
+from schedgap.formulations.gang_placement.models.merged import Classes
+from schedgap.formulations.gang_placement.scale import Component, components
+from schedgap.solvers.integer_program import IntegerProgram, SearchLimits
+from schedgap.solvers.linear_program import INFINITY, LinearProgram
+from schedgap.solvers.result import SolveOptions
+
+Ints = NDArray[np.int64]
+Floats = NDArray[np.float64]
+
+MOST_PATTERNS = 30_000
+"""Patterns beyond which the stage is left out."""
+MOST_COLUMNS = 6_000
+"""Patterns beyond which there is no integer program: with 95,000 HiGHS passed its limit of time by minutes."""
+MOST_STEPS = 100_000
+"""Sets of pods that are looked at for them."""
+MOST_NODES = 20_000
+"""Nodes of the integer program's search."""
+MOST_RATES = 1_000
+"""Prices by size that are compared."""
+LARGEST_SUM = 2**60
+"""Largest sum in the bound, in whole numbers of 64 bits."""
+
+
+class Bin(NamedTuple):
+    """A node, or one of its devices; `device` is None where pods ask for none."""
+
+    node: int
+    device: int | None
+
+
+@dataclass(frozen=True)
+class Patterns:
+    """Bins that are alike, kinds of pods, and all patterns.
+
+    Attributes
+    ----------
+    bins : members of each class of bins
+    bin_of : class of bins of each pattern
+    counts : pods of each pattern and kind
+    shares : part of the largest bin that a pod of each kind takes, for each resource
+    """
+
+    classes: Classes
+    bins: list[list[Bin]]
+    bin_of: Ints
+    counts: Ints
+    shares: Floats
+
+
+class Proven(NamedTuple):
+    """What the patterns say of one component: no decision has more than `bound`; a decision, if one was looked for."""
+
+    bound: int
+    decision: Solution | None
+
+
+@once_per_instance
+def patterns_of(instance: GangPlacementInstance) -> Patterns | None:
+    """All patterns of an instance; None where it has other rules than those of bins, or too many.
+
+    Notes
+    -----
+    O(steps x kinds), at most 100,000 steps.
+    """
+    shapes = [gang.pods[0] for gang in instance.gangs]
+    asked = any(amount for shape in shapes for amount in shape.request.values())
+    with_devices = any(shape.gpu for shape in shapes)
+    if (
+        not shapes
+        or instance.with_moves
+        or any(gang.queue is not None or gang.size > 1 for gang in instance.gangs)
+        or any(shape.gpu > WHOLE or shape.pieces > 1 for shape in shapes)
+        or (with_devices and asked and any(len(node.gpus) > 1 for node in instance.nodes))
+        or (not asked and any(not shape.gpu for shape in shapes))
+    ):
+        return None
+    classes = Classes(instance)
+    kinds = list(classes.kinds)
+    numbers = Counter(classes.kinds[gang.pods[0].shape] for gang in instance.gangs)
+    names = sorted({name for shape in kinds for name, amount in shape.request.items() if amount})
+    sizes = np.array([[shape.gpu, *(shape.request.get(name, 0) for name in names)] for shape in kinds], dtype=np.int64)
+    alike: dict[tuple[tuple[bool, ...], tuple[int, ...]], list[Bin]] = {}
+    for n, node in enumerate(instance.nodes):
+        takes = tuple(shape.selector.takes(node) for shape in kinds)
+        for place, gpu in _bins(n, node, with_devices):
+            alike.setdefault((takes, (gpu, *(node.free.get(name, 0) for name in names))), []).append(place)
+    bin_of: list[int] = []
+    counts: list[Ints] = []
+    steps = itertools.count()
+    for b, (takes, capacity) in enumerate(alike):
+        waiting = np.array([numbers[j] * fits for j, fits in enumerate(takes)], dtype=np.int64)
+        for pattern in _maximal(sizes, np.array(capacity, dtype=np.int64), waiting, steps):
+            if pattern is None or len(counts) >= MOST_PATTERNS:
+                return None
+            bin_of.append(b)
+            counts.append(pattern)
+    largest = np.array([capacity for _, capacity in alike], dtype=np.int64).max(axis=0)
+    shares = (sizes / np.maximum(1, largest))[:, sizes.any(axis=0)]
+    table = np.array(counts, dtype=np.int64).reshape(len(counts), len(kinds))
+    return Patterns(classes, list(alike.values()), np.array(bin_of, dtype=np.int64), table, shares)
+
+
+def _bins(n: int, node: Node, with_devices: bool) -> Iterator[tuple[Bin, int]]:
+    """Bins of a node, each with what is free of its device."""
+    if with_devices and node.gpus:
+        yield from ((Bin(n, d), part) for d, part in enumerate(node.gpus))
+    else:
+        yield Bin(n, None), 0
+
+
+def _maximal(sizes: Ints, capacity: Ints, waiting: Ints, steps: Iterator[int]) -> Iterator[Ints | None]:
+    """Every set of pods that a bin holds and that no further one fits; None at the end where there were too many."""
+    share = (sizes / np.maximum(1, capacity)).sum(axis=1)
+    order = np.argsort(-share, kind="stable")
+    sizes, waiting = sizes[order], waiting[order]
+    back = np.argsort(order)
+    stack: list[tuple[int, Ints, Ints]] = [(0, capacity, np.zeros(len(sizes), dtype=np.int64))]
+    while stack:
+        if next(steps) > MOST_STEPS:
+            yield None
+            return
+        first, room, pods = stack.pop()
+        fitting = np.flatnonzero((sizes <= room).all(axis=1) & (pods < waiting))
+        if not len(fitting):
+            yield pods[back]
+        for j in fitting[fitting >= first].tolist():
+            more = pods.copy()
+            more[j] += 1
+            stack.append((j, room - sizes[j], more))
+
+
+def solve_patterns(
+    instance: GangPlacementInstance, held: Sequence[int], least: int, options: SolveOptions
+) -> Proven | None:
+    """The component after those held, a weight: a bound, and a decision that has more than `least` where one was found.
+
+    None where the stage does not know the instance.
+    """
+    patterns = patterns_of(instance)
+    entries = components(instance)[: len(held) + 1]
+    if patterns is None or any(entry.kind != "weight" for entry in entries):
+        return None
+    return _Master(instance, patterns, entries, held, least).proven(options)
+
+
+class _Master:
+    """Programs over all patterns: gangs of each class that are placed, then bins with each pattern."""
+
+    def __init__(
+        self,
+        instance: GangPlacementInstance,
+        patterns: Patterns,
+        entries: Sequence[Component],
+        held: Sequence[int],
+        least: int,
+    ) -> None:
+        self.instance, self.patterns, self.held, self.least = instance, patterns, held, least
+        classes = patterns.classes
+        gangs = [instance.gangs[members[0]] for members in classes.gangs]
+        self.numbers = np.array([len(members) for members in classes.gangs], dtype=np.int64)
+        self.kind = np.array([classes.kinds[gang.pods[0].shape] for gang in gangs], dtype=np.int64)
+        self.worth = [  # by component and class of gangs, in steps
+            np.array([_steps(gang.weight, entry) * (entry.priority in (None, gang.priority)) for gang in gangs])
+            for entry in entries
+        ]
+        self.bins = np.array([len(alike) for alike in patterns.bins], dtype=np.int64)
+
+    def _program(self, program: LinearProgram, kept: Ints, least: int | None) -> None:
+        """Rows: kinds, bins, components held, and the goal where it has to be `least`."""
+        many, kinds, bins = len(self.numbers), self.patterns.counts.shape[1], len(self.bins)
+        goals = self.worth if least is not None else self.worth[:-1]
+        placed = sparse.coo_matrix((np.ones(many), (self.kind, np.arange(many))), shape=(kinds, many))
+        taken = sparse.csr_matrix(-self.patterns.counts[kept].T)
+        where = sparse.coo_matrix((np.ones(len(kept)), (self.patterns.bin_of[kept], np.arange(len(kept)))))
+        blocks = [[placed, taken], [None, sparse.csr_matrix(where, shape=(bins, len(kept)))]]
+        blocks += [[sparse.csr_matrix(worth.astype(float)), None] for worth in goals]
+        low = np.concatenate([np.full(kinds + bins, -INFINITY), self.held, [] if least is None else [least]])
+        high = np.concatenate([np.zeros(kinds), self.bins, np.full(len(goals), INFINITY)])
+        cost = np.concatenate([-self.worth[-1], np.zeros(len(kept))])
+        upper = np.concatenate([self.numbers, np.full(len(kept), INFINITY)])
+        program.set_matrix(sparse.bmat(blocks, format="csc"), cost, upper, low, high)
+
+    def proven(self, options: SolveOptions) -> Proven | None:
+        """The bound of the linear program, and of the integer program where it ends."""
+        everything = np.arange(len(self.patterns.bin_of))
+        program = LinearProgram()
+        self._program(program, everything, None)
+        solved = program.solve(options.deadline)
+        if solved is None:
+            return None
+        bounds, useful = [], np.ones(len(everything), dtype=bool)
+        for price, factor in self._prices(solved.duals):
+            bound, reduced, scale = self._bound(price, factor)
+            bounds.append(bound // scale)
+            useful &= reduced <= bound - (self.least + 1) * scale
+        whole = min(bounds)
+        if whole <= self.least:
+            return Proven(whole, None)
+        kept = np.flatnonzero(useful)
+        if len(kept) > MOST_COLUMNS:
+            return Proven(whole, None)
+        search = IntegerProgram()
+        self._program(search, kept, self.least + 1)
+        limits = SearchLimits(MOST_NODES, options.deadline.capped(0.5 * (options.deadline.remaining() or INFINITY)))
+        answer = search.search(limits)
+        if answer.x is None:
+            return Proven(self.least if answer.complete else whole, None)
+        x = np.round(answer.x).astype(np.int64)
+        value = int(self.worth[-1] @ x[: len(self.numbers)])
+        decision = self._decision(x[: len(self.numbers)], kept, x[len(self.numbers) :])
+        return Proven(min(whole, value) if answer.complete else whole, decision)
+
+    def _prices(self, duals: Floats) -> Iterator[tuple[Floats, Floats]]:
+        """Prices of kinds, and factors of components held: those of the linear program, and by size.
+
+        Where every gang fits in the sum of sizes, prices of the linear program may be 0; by size, patterns that leave
+        room are seen to be worse.
+        """
+        kinds, bins = self.patterns.counts.shape[1], len(self.bins)
+        yield np.abs(duals[:kinds]), np.abs(duals[kinds + bins :])
+        for share in self.patterns.shares.T if not self.held else ():
+            each, worth = share[self.kind], self.worth[-1].astype(float)
+            rates = np.unique(worth[each > 0] / each[each > 0])[::-1][:MOST_RATES]
+            filled = np.zeros(bins)
+            np.maximum.at(filled, self.patterns.bin_of, self.patterns.counts @ share)
+            gains = np.maximum(0.0, worth - rates[:, None] * each) @ self.numbers
+            totals = rates * float(self.bins @ filled) + gains
+            if len(rates):  # the highest rate of those with the least bound
+                rate = rates[int(np.argmax(totals <= totals.min() * (1 + 1e-12)))]
+                yield rate * share, np.zeros(0)
+
+    def _bound(self, price: Floats, factor: Floats) -> tuple[int, Ints, int]:
+        """(bound, by pattern what it is worth less than the best of its bins, what 1 is in these whole numbers).
+
+        For any prices y >= 0 of kinds and factors m >= 0 of components held: bins hold at most the best pattern at y
+        each, a gang is worth what its weights are above its kind's price, and m times what is held is there already.
+        """
+        kinds, bins = self.patterns.counts.shape[1], len(self.bins)
+        heaviest = max(float(price.max(initial=0.0)), *(float(worth.max(initial=1)) for worth in self.worth), 1.0)
+        total = heaviest * (1 + factor.sum()) * (int(self.numbers.sum()) + int(self.bins.sum()) + 1) * (kinds + 1)
+        scale = 1 << max(0, min(40, (LARGEST_SUM // (1 + int(total))).bit_length() - 2))
+        y, m = np.round(price * scale).astype(np.int64), [round(float(value) * scale) for value in factor]
+        worth = self.patterns.counts @ y
+        best = np.zeros(bins, dtype=np.int64)
+        np.maximum.at(best, self.patterns.bin_of, worth)
+        gain = self.worth[-1] * scale - y[self.kind]
+        for share, own in zip(m, self.worth[:-1], strict=True):
+            gain = gain + share * own
+        bound = int(self.bins @ best) + int(self.numbers @ np.maximum(0, gain))
+        bound -= sum(share * digit for share, digit in zip(m, self.held, strict=True))
+        return bound, best[self.patterns.bin_of] - worth, scale
+
+    def _decision(self, placed: Ints, kept: Ints, used: Ints) -> Solution:
+        """Gangs of each kind on the places that patterns have for it."""
+        classes = self.patterns.classes
+        waiting: dict[int, list[int]] = {}
+        for g, members in enumerate(classes.gangs):
+            waiting.setdefault(int(self.kind[g]), []).extend(members[: int(placed[g])])
+        free = [iter(bins) for bins in self.patterns.bins]
+        placement = {}
+        for p, times in zip(kept.tolist(), used.tolist(), strict=True):
+            for place in itertools.islice(free[int(self.patterns.bin_of[p])], times):
+                for j, count in enumerate(self.patterns.counts[p].tolist()):
+                    for _ in range(min(count, len(waiting.get(j, ())))):
+                        gang = self.instance.gangs[waiting[j].pop()]
+                        placement[gang.id] = [self._seat(place, gang.pods[0])]
+        return {"placement": placement}
+
+    def _seat(self, place: Bin, shape: Shape) -> dict[str, object]:
+        devices = [place.device] if shape.gpu else []
+        return {"group": 0, "node": self.instance.nodes[place.node].id, "devices": devices}
+
+
+def _steps(weight: float, entry: Component) -> int:
+    return int(Fraction(exact(weight)) / entry.step)

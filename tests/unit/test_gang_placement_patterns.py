@@ -1,0 +1,155 @@
+"""Stage `patterns` of gang-placement: its bounds against exhaustive search, and instances that it alone decides."""
+
+from __future__ import annotations
+
+import itertools
+import random
+from typing import Any
+
+import numpy as np
+import pytest
+from oracles.gang_placement import brute_force, single_case
+
+from schedgap.catalogue.registry import find_problem
+from schedgap.formulations.gang_placement.instance import GangPlacementInstance
+from schedgap.formulations.gang_placement.scale import components
+from schedgap.solvers.exact.gang_placement import patterns
+from schedgap.solvers.exact.gang_placement.patterns import Proven, patterns_of, solve_patterns
+from schedgap.solvers.exact.gang_placement.staged import solve_staged
+from schedgap.solvers.result import SolveOptions, Status
+
+Data = dict[str, Any]
+ALONE = SolveOptions(stages=frozenset({"patterns"}), threads=1)
+PROBLEM = find_problem("gang-placement")
+
+
+def parsed(nodes: list[Data], pods: list[Data], **more: Any) -> GangPlacementInstance:
+    """Single pods, each a gang of weight 1 unless it says otherwise."""
+    gangs = [
+        {
+            "id": f"g{g}",
+            "weight": pod.pop("weight", 1),
+            "priority": pod.pop("priority", 0),
+            "pods": [{"count": 1, **pod}],
+        }
+        for g, pod in enumerate(pods)
+    ]
+    data = {"problem": "gang-placement", "nodes": nodes, "gangs": gangs, "objectives": ["weight"], **more}
+    return GangPlacementInstance.parse(data)
+
+
+def triplets(seed: int, bins: int) -> list[int]:
+    """Three sizes a bin that fill it, as in Falkenauer's class t."""
+    rng = random.Random(seed)
+    sizes: list[int] = []
+    for _ in range(bins):
+        first, second = rng.randint(380, 490), rng.randint(250, 300)
+        sizes += [first, second, 1000 - first - second]
+    rng.shuffle(sizes)
+    return sizes
+
+
+@pytest.mark.parametrize("together", [False, True], ids=["a node each", "one node"])
+def test_devices_that_parts_fill_without_rest_are_filled(together: bool) -> None:
+    """A rule leaves some out; every pattern that is used leaves nothing."""
+    for seed in range(3):
+        sizes = triplets(seed, 12)
+        nodes = [{"id": "n", "gpus": [1000] * 12}] if together else [{"id": f"n{n}", "gpus": [1000]} for n in range(12)]
+        result = solve_staged(parsed(nodes, [{"gpu": size} for size in sizes]), ALONE)
+        assert (result.status, result.objective, result.info["decided by"]) == (Status.OPTIMAL, 36, "patterns")
+
+
+def test_priorities_on_equal_nodes_are_decided_one_after_another() -> None:
+    """Both priorities, on nodes of two resources; the engine's program by node finds the same."""
+    rng = random.Random(5)
+    pods = [
+        {"request": {"cpu": rng.randint(100, 1000), "memory": rng.randint(100, 1000)}, "priority": k % 2}
+        for k in range(16)
+    ]
+    free = {name: int(0.95 * sum(pod["request"][name] for pod in pods) / 4) for name in ("cpu", "memory")}
+    instance = parsed([{"id": f"n{n}", "free": free} for n in range(4)], pods)
+    result = solve_staged(instance, ALONE)
+    assert (result.status, result.info["decided by"]) == (Status.OPTIMAL, "patterns")
+    other = solve_staged(instance, SolveOptions(stages=frozenset({"programs"}), threads=1))
+    assert (other.status, other.objective) == (Status.OPTIMAL, result.objective)
+
+
+def test_no_bound_of_a_small_class_is_below_the_optimum() -> None:
+    """Every pair of bins and four pods of a class; the bound of the prices alone, and the stage with its program."""
+    tight = 0
+    sizes = (250, 400, 500, 750)
+    for bins in itertools.combinations_with_replacement((500, 750, 1000), 2):
+        for chosen in itertools.combinations_with_replacement(sizes, 4):
+            nodes = [{"id": f"n{n}", "gpus": [part]} for n, part in enumerate(bins)]
+            instance = parsed(nodes, [{"gpu": size, "weight": 1 + (k % 2)} for k, size in enumerate(chosen)])
+            optimum = int(brute_force(instance)[0][0] / components(instance)[0].step)
+            for least in (-1, optimum - 1, optimum):
+                proven = solve_patterns(instance, [], least, SolveOptions())
+                assert proven is not None and proven.bound == max(optimum, least)
+                tight += proven.decision is not None
+    assert tight > 300
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_the_stage_is_right_on_tiny_instances(seed: int) -> None:
+    instance = GangPlacementInstance.parse(single_case(seed))
+    result = solve_staged(instance, ALONE)
+    best = PROBLEM.check(instance, brute_force(instance)[1]).value
+    assert result.objective is not None and best is not None and result.objective <= best
+    assert result.bound is None or result.bound >= best
+    if patterns_of(instance) is not None and instance.objectives == ("weight",):
+        assert (result.status, result.objective) == (Status.OPTIMAL, best)
+
+
+def test_any_prices_give_a_bound() -> None:
+    """Prices and factors that no program made: what they prove is above the optimum all the same."""
+    rng = np.random.default_rng(1)
+    for seed in range(30):
+        instance = GangPlacementInstance.parse(single_case(seed) | {"objectives": ["weight"]})
+        found = patterns_of(instance)
+        if found is None:
+            continue
+        optimum = brute_force(instance)[0]
+        entries = components(instance)
+        best = [int(value / entry.step) for value, entry in zip(optimum, entries, strict=False)]
+        for goal in range(len(entries)):
+            master = patterns._Master(instance, found, entries[: goal + 1], best[:goal], -1)
+            for _ in range(20):
+                price = rng.choice([0.0, 0.5, 1.0, 3.0, 25.0], found.counts.shape[1])
+                bound, _, scale = master._bound(price, rng.choice([0.0, 0.7, 4.0], goal))
+                assert bound >= best[goal] * scale
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"gangs": [{"id": "g", "pods": [{"count": 2, "gpu": 500}]}]},
+        {"gangs": [{"id": "g", "pods": [{"count": 1, "gpu": 2000}]}]},
+        {"gangs": [{"id": "g", "pods": [{"count": 1, "gpu": 500, "parts": 2}]}]},
+        {"gangs": [{"id": "g", "queue": "q", "pods": [{"count": 1, "gpu": 500}]}], "queues": [{"id": "q"}]},
+        {"gangs": [{"id": "g", "pods": [{"count": 1, "gpu": 500, "request": {"cpu": 1}}]}]},
+        {"gangs": [{"id": "g", "pods": [{"count": 1}]}]},
+        {"objectives": ["moves", "weight"]},
+    ],
+)
+def test_other_rules_than_those_of_bins_are_left_to_other_stages(change: Data) -> None:
+    data = {"problem": "gang-placement", "nodes": [{"id": "n", "gpus": [1000, 1000], "free": {"cpu": 1}}]}
+    gangs = [{"id": "g", "pods": [{"count": 1, "gpu": 500}]}]
+    assert patterns_of(GangPlacementInstance.parse(data | {"gangs": gangs})) is not None
+    assert patterns_of(GangPlacementInstance.parse(data | {"gangs": gangs} | change)) is None
+
+
+def test_too_many_patterns_are_not_written_down(monkeypatch: pytest.MonkeyPatch) -> None:
+    pods = [{"gpu": 100 + k} for k in range(12)]
+    assert patterns_of(parsed([{"id": "n", "gpus": [1000]}], [dict(pod) for pod in pods])) is not None
+    for name, most in (("MOST_PATTERNS", 20), ("MOST_STEPS", 100)):
+        with monkeypatch.context() as patched:
+            patched.setattr(patterns, name, most)
+            instance = parsed([{"id": "n", "gpus": [1000]}], [dict(pod) for pod in pods])
+            assert patterns_of(instance) is None
+    with monkeypatch.context() as patched:
+        patched.setattr(patterns, "MOST_COLUMNS", 0)
+        proven = solve_patterns(
+            parsed([{"id": "n", "gpus": [1000]}], [dict(pod) for pod in pods]), [], 0, SolveOptions()
+        )
+        assert isinstance(proven, Proven) and proven.decision is None and proven.bound >= 9
