@@ -230,16 +230,18 @@ def _stock(
     """(what one more of each size is worth, what one more device is worth) of the program with these patterns."""
     program = LinearProgram()
     many, size = len(rows), len(rows) + len(patterns)
-    matrix = sparse.lil_matrix((many + 1, size))
+    entries = [(i, i, -1.0) for i in range(many)]
+    for p, pattern in enumerate(patterns):
+        entries += [(i, many + p, float(pattern[gpu])) for i, gpu in enumerate(rows) if gpu in pattern]
+    entries += [(many, many + p, -1.0) for p in range(len(patterns))]
+    places, columns, values = zip(*entries, strict=True)
+    matrix = sparse.csc_matrix((values, (places, columns)), shape=(many + 1, size))
     cost, upper = np.zeros(size), np.full(size, INFINITY)
     for i, gpu in enumerate(rows):
-        matrix[i, i], cost[i], upper[i] = -1.0, -float(gpu), float(counts[gpu])
-        for p, pattern in enumerate(patterns):
-            matrix[i, many + p] = float(pattern.get(gpu, 0))
-    matrix[many, many:] = -1.0
+        cost[i], upper[i] = -float(gpu), float(counts[gpu])
     low = np.zeros(many + 1)
     low[many] = -float(devices)
-    program.set_matrix(matrix.tocsc(), cost, upper, low, np.full(many + 1, INFINITY))
+    program.set_matrix(matrix, cost, upper, low, np.full(many + 1, INFINITY))
     solved = program.solve()
     assert solved is not None  # nothing at all is a point
     duals = np.abs(solved.duals)

@@ -23,7 +23,7 @@ from schedgap.formulations.common.numbers import exact
 from schedgap.formulations.gang_placement.instance import WHOLE, GangPlacementInstance, Node, Shape
 from schedgap.formulations.gang_placement.models.merged import Classes
 from schedgap.formulations.gang_placement.scale import Component, components
-from schedgap.solvers.integer_program import IntegerProgram, SearchLimits
+from schedgap.solvers.integer_program import IntegerAnswer, IntegerProgram, SearchLimits
 from schedgap.solvers.linear_program import INFINITY, LinearProgram
 from schedgap.solvers.result import SolveOptions
 
@@ -204,34 +204,38 @@ class _Master:
         program.set_matrix(sparse.bmat(blocks, format="csc"), cost, upper, low, high)
 
     def proven(self, options: SolveOptions) -> Proven | None:
-        """The bound of the linear program, and of the integer program where it ends."""
+        """The bound of the linear program, then what an integer program finds that has it, or one less, and so on.
+
+        The more a decision has to have, the fewer patterns may be in it.
+        """
         everything = np.arange(len(self.patterns.bin_of))
         program = LinearProgram()
         self._program(program, everything, None)
         solved = program.solve(options.deadline)
         if solved is None:
             return None
-        bounds, useful = [], np.ones(len(everything), dtype=bool)
-        for price, factor in self._prices(solved.duals):
-            bound, reduced, scale = self._bound(price, factor)
-            bounds.append(bound // scale)
-            useful &= reduced <= bound - (self.least + 1) * scale
-        whole = min(bounds)
-        if whole <= self.least:
-            return Proven(whole, None)
-        kept = np.flatnonzero(useful)
-        if len(kept) > MOST_COLUMNS:
-            return Proven(whole, None)
+        proofs = [self._bound(price, factor) for price, factor in self._prices(solved.duals)]
+        target = min(bound // scale for bound, _, scale in proofs)
+        while target > self.least and not options.deadline.passed:
+            rooms = [reduced <= bound - target * scale for bound, reduced, scale in proofs]
+            kept = np.flatnonzero(np.logical_and.reduce(rooms))
+            if len(kept) > MOST_COLUMNS:
+                break
+            answer = self._search(kept, target, options)
+            if answer.x is not None:
+                x = np.round(answer.x).astype(np.int64)
+                return Proven(target, self._decision(x[: len(self.numbers)], kept, x[len(self.numbers) :]))
+            if not answer.complete:
+                break
+            target -= 1
+        return Proven(max(target, self.least), None)
+
+    def _search(self, kept: Ints, target: int, options: SolveOptions) -> IntegerAnswer:
+        """A decision of some patterns that has at least so much; the engine's own limit of time is half of the rest."""
         search = IntegerProgram()
-        self._program(search, kept, self.least + 1)
-        limits = SearchLimits(MOST_NODES, options.deadline.capped(0.5 * (options.deadline.remaining() or INFINITY)))
-        answer = search.search(limits)
-        if answer.x is None:
-            return Proven(self.least if answer.complete else whole, None)
-        x = np.round(answer.x).astype(np.int64)
-        value = int(self.worth[-1] @ x[: len(self.numbers)])
-        decision = self._decision(x[: len(self.numbers)], kept, x[len(self.numbers) :])
-        return Proven(min(whole, value) if answer.complete else whole, decision)
+        self._program(search, kept, target)
+        left = options.deadline.remaining()
+        return search.search(SearchLimits(MOST_NODES, options.deadline.capped(INFINITY if left is None else left / 2)))
 
     def _prices(self, duals: Floats) -> Iterator[tuple[Floats, Floats]]:
         """Prices of kinds, and factors of components held: those of the linear program, and by size.
