@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -259,8 +260,7 @@ class _Judge:
             return replace(made, fate=UNDECIDED)
         rules = facts.relaxed.get(gang.id, ())
         if rules:
-            are = "which is" if len(rules) == 1 else "which are"
-            return replace(made, fate=MAY, reasons=(f"fits but for {', '.join(rules)}, {are} not read",), rests=rests)
+            return replace(made, fate=MAY, reasons=(f"fits but for {unread_rules(rules)}",), rests=rests)
         return replace(made, fate=MAY, reasons=(f"may fit: {rests[0] if rests else 'amounts are rounded'}",))
 
     def _cured(self, item: Lost, gang: Gang, mine: Gang | None, kept: Sequence[Gang]) -> Lost:
@@ -290,6 +290,12 @@ class _Judge:
         proof = self.cures.certified(cure)
         made = replace(item, fixed=fixed, cure=cure)
         return made if proof is None else replace(made, proof=proof, file=self._file(item.gang))
+
+
+def unread_rules(rules: Sequence[str]) -> str:
+    """Rules that are not read, with the verb in their number: that of the first noun where there is one rule."""
+    head = re.split(" (?:of|to|that|for) ", rules[0])[0]
+    return f"{', '.join(rules)}, which {'are' if len(rules) > 1 or head.endswith('s') else 'is'} not read"
 
 
 def _gpus(gang: Gang) -> Fraction:

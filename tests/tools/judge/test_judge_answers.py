@@ -6,7 +6,10 @@ import json
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 import schedgap
+from schedgap.tools.judge.judge import unread_rules
 
 ONE = {"problem": "gang-placement", "nodes": [{"id": "n0", "gpus": [1000]}]}
 GANG = {"pods": [{"count": 1, "gpu": 1000}]}
@@ -32,3 +35,19 @@ def test_a_decision_that_breaks_a_rule_has_no_ratio(tmp_path: Path) -> None:
     found = _judged(tmp_path, gangs=gangs, reference_decision={"placement": both})
     assert not found.report.feasible and "it has no ratio" in found.verdict
     assert (found.to_dict()["ratio"], found.to_dict()["ratio_to"]) == (None, "optimum")
+
+
+@pytest.mark.parametrize(
+    ("rules", "verb"),
+    [
+        (("its spread rule",), "is"),
+        (("the nodes of its volumes",), "are"),
+        (("its affinity to other pods",), "is"),
+        (("its slices",), "are"),
+        (("its share of a card's cores",), "is"),
+        (("its tasks, cores and sockets of a node",), "are"),
+        (("its quota", "its spread rule"), "are"),
+    ],
+)
+def test_the_verb_of_rules_that_are_not_read_has_their_number(rules: tuple[str, ...], verb: str) -> None:
+    assert unread_rules(rules) == f"{', '.join(rules)}, which {verb} not read"
