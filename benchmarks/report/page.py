@@ -92,7 +92,8 @@ def picture(figure: Figure, caption: str) -> Picture:
     shape = re.search(r'viewBox="0 0 ([0-9.]+) ([0-9.]+)"', svg)
     assert shape is not None
     drawn = f'<image width="{shape[1]}" height="{shape[2]}" href="data:image/png;base64,{data}"/>{_unseen(svg)}'
-    return Picture(Markup(f"{label}{shape[0]}>{drawn}</svg>"), caption)
+    wide = f'width="{shape[1]}pt" height="{shape[2]}pt"'  # without it the style would squeeze it on a small screen
+    return Picture(Markup(f"{label}{wide} {shape[0]}>{drawn}</svg>"), caption)
 
 
 _NAMED = re.compile(

@@ -113,5 +113,5 @@ def statement_figure(rows: Sequence[Statement]) -> Figure | None:
             hover(dots, [f"{row.id}, {where}: {significant(share)} of its bound" for where, share in drawn])
     axes.set_yticks(range(len(shown)), [f"{row.paper} {_name(row)}" for row in shown])
     axes.tick_params(axis="y", labelsize=7.5, length=0)
-    axes.set_xlabel("share of its bound that an instance uses; beyond 1 the statement fails", fontsize=9)
+    axes.set_xlabel("share of its bound; beyond 1 the statement fails", fontsize=9)
     return figure

@@ -99,6 +99,7 @@ NAMED_ABOVE = {
     "solvers/certificates/checker.py": {"interface"},  # the same
     "catalogue/registry.py": {"interface"},  # the names of entry points
     "interface/__init__.py": {"tools"},  # what type checkers are told of the API; nothing of it is imported
+    "interface/claims.py": {"tools"},  # the same
 }
 """Layers above that a file names as text, and imports nothing of."""
 

@@ -251,7 +251,12 @@ def test_a_heavy_figure_keeps_its_titles(monkeypatch: pytest.MonkeyPatch) -> Non
     light = str(picture(figure, "c").image)
     monkeypatch.setattr("schedgap.benchmarks.report.page.HEAVY", 10)
     heavy = str(picture(figure, "c").image)
-    assert heavy.startswith('<svg role="img" aria-label="c" viewBox=') and "data:image/png;base64," in heavy
+    size = re.search(r'width="[0-9.]+pt" height="[0-9.]+pt"', light)
+    assert (
+        size is not None
+        and heavy.startswith(f'<svg role="img" aria-label="c" {size[0]} viewBox=')
+        and "data:image/png;base64," in heavy
+    )
     titles = [sorted(set(re.findall("<title>([^<]*)</title>", one))) for one in (light, heavy)]
     assert titles[0] == titles[1] and any("j0: slots" in title for title in titles[0])
     places = [

@@ -1,0 +1,1 @@
+"""Textbook bounds, sharpened ones, and hypothesis beside ``schedgap.claims``."""
