@@ -33,7 +33,7 @@ Relation = tuple[str, ...]
 class Shape:
     """Instances of one generator as far as drawn ones show."""
 
-    schema: Mapping[str, Json]  # of what the hunt changes: fractions as whole numbers over a common denominator
+    schema: Mapping[str, Json]  # JSON Schema of changed instances: fractions as whole numbers over a common denominator
     space: Space
     over: Mapping[str, int]  # common denominators of fractions by pattern
     kept: frozenset[Relation] = field(default_factory=frozenset)  # what every drawn instance has
@@ -60,10 +60,10 @@ def shape_of(instances: Sequence[object]) -> Shape:
     for instance in instances:
         _check_plain(instance, "")
     schema = {"type": "object", "properties": {WRAP: _schema(instances)}}
-    found: dict[str, int] = {}
+    longest_lists: dict[str, int] = {}
     over: dict[str, int] = {}
-    _notes(schema, "", found, over)
-    bare = Shape(schema, Space(schema, {}, found), over)
+    _notes(schema, "", longest_lists, over)
+    bare = Shape(schema, Space(schema, {}, longest_lists), over)
     if len(instances) < ENOUGH:
         return bare
     sets = (_relations(bare, data_of(schema, {WRAP: instance})) for instance in instances)
@@ -235,13 +235,13 @@ def _relations(shape: Shape, data: Data) -> frozenset[Relation]:
         held |= {("falls", name)} if all(a >= b for a, b in steps) else set()
         held |= {("distinct", name)} if len(set(values)) == len(values) else set()
         amounts |= {f"least {name}": min(values), f"largest {name}": max(values), f"sum {name}": sum(values)}
-    for (one, a), (other, b) in itertools.permutations(series.items(), 2):
+    for (name_a, a), (name_b, b) in itertools.permutations(series.items(), 2):
         pairs = list(zip(a, b, strict=False)) if len(a) == len(b) else [(1, 0), (0, 0)]
-        held |= {("each at most", one, other)} if all(x <= y for x, y in pairs) else set()
-        held |= {("each differs", one, other)} if all(x != y for x, y in pairs) else set()
-    for (one, low), (other, high) in itertools.permutations(amounts.items(), 2):
+        held |= {("each at most", name_a, name_b)} if all(x <= y for x, y in pairs) else set()
+        held |= {("each differs", name_a, name_b)} if all(x != y for x, y in pairs) else set()
+    for (name_a, low), (name_b, high) in itertools.permutations(amounts.items(), 2):
         if low <= high:
-            held.add(("at most", one, other))
+            held.add(("at most", name_a, name_b))
         if low < high:
-            held.add(("less", one, other))
+            held.add(("less", name_a, name_b))
     return frozenset(held)

@@ -383,17 +383,17 @@ class _Search:
             other = self.trial(dict(changed))
             return Probe(changed, {}, other.share) if other is not None and keeps(other) else None
 
-        def own(now: Data, _: Space) -> Iterator[Data]:
+        def given(now: Data, _: Space) -> Iterator[Data]:
             schema = self.shape.schema
             for instance in self.smaller(value_of(schema, now)[WRAP]) if self.smaller is not None else ():
                 yield data_of(schema, {WRAP: instance})
 
         space = self.shape.space
-        found = shrunk(Probe(data, {}, trial.share), space, accepted, more=(jointly, lowered, own))
+        smallest = shrunk(Probe(data, {}, trial.share), space, accepted, more=(jointly, lowered, given))
         for other in self._small(RESTARTS, np.random.default_rng(0), SHORT, SPREAD):
-            if size(other, space) < size(found.data, space) and accepted(other) is not None:
-                found = shrunk(Probe(other, {}, 0.0), space, accepted, more=(jointly, lowered, own))
-        return self.trial(dict(found.data)) or trial
+            if size(other, space) < size(smallest.data, space) and accepted(other) is not None:
+                smallest = shrunk(Probe(other, {}, 0.0), space, accepted, more=(jointly, lowered, given))
+        return self.trial(dict(smallest.data)) or trial
 
     def _impossible(self, trial: Trial) -> str:
         self._write(trial, "impossible")
