@@ -79,6 +79,7 @@ _HADAR = HADAR.label
 _MACHINES = "Measured on those machines, which a simulation stands in for. The simulation is judged beside it, as ours."
 _CHOICES = (
     PAYOFF,
+    *POLICIES,
     Choice("rates estimated", methods={_HADARE: _ESTIMATED}),
     Choice("no delay", methods={series.label: {"restart_delay": 0.0} for series in _SERIES}),
     Choice("rounds of 90 s", {"slot": 90.0}),
@@ -88,8 +89,8 @@ _INSTEAD = """The machines (AWS; a laboratory) are not here. Simulated instead: 
 `mixes`), measured rates on V100 and K80, others by eq. (10)."""
 _LEFT_OPEN = """The paper prints no rates, epochs, overheads or slot time. Chosen: 1,000 to 3,000 s of work on a V100;
 rounds of 360 s; 10 s lost when a node's job changes. Second choices: no delay, rounds of 90 s, rates by teraflops.
-Hadar's payoff is the whole utility, as printed; second choice: density. Gavel's policy is max-min; max-sum and makespan
-stand beside it. HadarE knows the rates; second choice, as in
+Hadar's payoff is the whole utility, as printed; second choice: density. Gavel's policy is max-min; second choices:
+max-sum and makespan. HadarE knows the rates; second choice, as in
 section V-A: it starts from eq. (10) and learns a node's rate when the node has run the job (the job's own factors of
 (10), of which no value is printed, are 1, so that before a job has run anywhere its payoffs are all 0 and its copies
 take what is free). HadarE places copies by Algorithm 2's payoff; *copies in turn* is our simpler rule. A job ends
