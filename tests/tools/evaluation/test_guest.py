@@ -26,7 +26,7 @@ def test_the_warm_up_reaches_what_few_instances_need() -> None:
         from schedgap.tools.evaluation import guest
         from schedgap.catalogue.registry import find_problem
         guest._warm_up(find_problem("ddljs"))
-        from schedgap.solvers.exact.g_vne.pricing import split_links
+        from schedgap.solvers.exact.g_vne.tree_pricing import split_links
         assert split_links.signatures
         child = os.fork()
         if not child:
