@@ -7,7 +7,7 @@ NO = 9
 
 
 def kernel_helps(*calls: str) -> bool:
-    """Whether all these calls of ``landlock`` and ``seccomp`` succeed, in a process of their own, which they restrict for good.
+    """Whether all these calls of ``landlock`` and ``seccomp`` succeed, in a process that they restrict for good.
 
     What cannot be asked is no "no": tests would be skipped for it.
     """
