@@ -1,4 +1,13 @@
-"""Column generation: a restricted master kept warm in HiGHS, pricing by callback, valid bounds; its integer master."""
+"""Column generation: a restricted master kept warm in HiGHS, pricing by callback, valid bounds.
+
+The master is ``max (or min) sum c_s y_s`` over columns s, each of one group g, subject to ``lower_i <= sum a_is
+y_s <= upper_i`` for every row i and ``sum_{s in g} y_s <= 1`` (or ``= 1``) for every group. For any row duals
+pi of the right sign, with value_s = c_s - pi a_s, bound(pi) = sum_i (pi_i upper_i where pi_i > 0, else pi_i
+lower_i) + sum_g max(0, max_{s in g} value_s) is an upper bound on the maximum (without the 0 for a group with =
+1; mirrored for a minimum). It holds at every iteration, for every pi, as long as the pricing's maximum is exact
+or over-estimated. Paper 002, P2 and P3, are the case of jobs as groups and devices in slots as rows; any other
+set-packing by schedules, embeddings or paths fits.
+"""
 
 from __future__ import annotations
 
@@ -15,20 +24,6 @@ from schedgap.solvers.linear_program import LinearProgram, Optimum
 from schedgap.solvers.result import Deadline
 
 Floats = NDArray[np.float64]
-
-
-# Column generation for any problem: a restricted master kept warm in HiGHS, pricing by callback, valid bounds.
-#
-# The master is ``max (or min) sum c_s y_s`` over columns s, each of one group g, subject to
-# ``lower_i <= sum a_is y_s <= upper_i`` for every row i and ``sum_{s in g} y_s <= 1`` (or ``= 1``) for every group.
-#
-# For any row duals pi of the right sign, with value_s = c_s - pi a_s,
-#
-#     bound(pi) = sum_i (pi_i upper_i where pi_i > 0, else pi_i lower_i) + sum_g max(0, max_{s in g} value_s)
-#
-# is an upper bound on the maximum (without the 0 for a group with = 1; mirrored for a minimum). It holds at every
-# iteration, for every pi, as long as the pricing's maximum is exact or over-estimated. Paper 002, P2 and P3, are the
-# case of jobs as groups and devices in slots as rows; any other set-packing by schedules, embeddings or paths fits.
 
 
 Ints = NDArray[np.int64]

@@ -1,4 +1,4 @@
-"""Fields of an instance as JSON: where they lie, what each may hold, and how jobs and servers come and go."""
+"""The numbers and lists of an instance, found by walking its JSON beside its JSON Schema; knows no problem."""
 
 from __future__ import annotations
 
@@ -8,9 +8,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from schedgap.formulations.common.instance import Json
-
-# The numbers and lists of an instance, found by walking its JSON beside its JSON Schema; knows no problem.
-
 
 Path = tuple[str | int, ...]
 """Keys and positions that lead to a value in a JSON document."""

@@ -1,4 +1,4 @@
-"""What a worker of a hunt does: islands of instances, and the journal of what it has judged."""
+"""What the workers of a hunt do: one stretch each, whatever happens to it told in one line."""
 
 from __future__ import annotations
 
@@ -16,9 +16,6 @@ from schedgap.benchmarks.sweep.warm import warm_once
 from schedgap.catalogue.method import one_line
 from schedgap.formulations.common.errors import Disagreement, InputError, SchedgapError
 from schedgap.formulations.common.files import write_text
-
-# What the workers of a hunt do: one stretch each, whatever happens to it told in one line.
-
 
 DISAGREEMENTS = "disagreements"
 

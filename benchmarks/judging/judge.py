@@ -1,4 +1,4 @@
-"""Guarantees on runs: which claims a method has, a user's among them, and what they and the ledger say of an answer.
+"""Guarantees on runs: which claims a method has, and what they and the ledger say of an answer.
 
 A comparison of two sides is decided in ``heuristics/common/guarantee.py`` (`at_most`), the verdict of a claim over all
 its trials in ``rows.py`` (`Tally`).

@@ -1,4 +1,4 @@
-"""The ledger: every guarantee tried on many instances, every verdict computed; counterexamples as instance files."""
+"""The ledger: every guarantee tried on many instances, every verdict computed."""
 
 from __future__ import annotations
 
@@ -27,9 +27,6 @@ from schedgap.formulations.common.instance import Instance, read_json
 from schedgap.formulations.common.numbers import ratio
 from schedgap.heuristics.common.guarantee import Case, Evaluation, Guarantee, Verdict
 from schedgap.solvers.result import Proof, Result, SolveOptions
-
-# The ledger: every guarantee tried on many instances, every verdict computed.
-
 
 OUT = Path("counterexamples")
 """Where counterexamples are written unless the caller says otherwise."""

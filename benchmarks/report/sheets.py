@@ -1,4 +1,4 @@
-"""The tables of a run: as sheets, the same for text and for the report; and as text, 120 columns wide at most."""
+"""The tables of a run as sheets, the same for text and for the report."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a set of admissions means: completions, and who transfers at which rate when."""
+"""A link with its transfers in whole numbers: what policies, written schedules and figures are replayed on."""
 
 from __future__ import annotations
 
@@ -11,9 +11,6 @@ from fractions import Fraction
 
 from schedgap.formulations.comm_contention.instance import CommContentionInstance
 from schedgap.formulations.common.numbers import exact
-
-# A link with its transfers in whole numbers: what policies, written schedules and figures are replayed on.
-
 
 FINE = 64
 """Completions are given in the instance's own time units divided by 2^64."""

@@ -1,4 +1,4 @@
-"""Instances and solutions: immutable, validated as a whole, JSON in and out.
+"""Instances: immutable, validated as a whole, JSON in and out.
 
 Every problem's instance is a subclass of :class:`Instance`. A file that does not fit gives one line that
 names the file, the place in it and the value.

@@ -1,4 +1,7 @@
-"""A training job's profile, how long an iteration of a ring takes, and its utility, what accumulated work is worth."""
+"""Utilities of ddljs in floating point, stable where plain formulas overflow or cancel.
+
+The checker computes its own in decimals of 60 digits; a test compares the two.
+"""
 
 from __future__ import annotations
 
@@ -9,11 +12,6 @@ from numpy.typing import ArrayLike, NDArray
 
 from schedgap.formulations.common.numbers import exact
 from schedgap.formulations.ddljs.instance import Job
-
-# Utilities of ddljs in floating point, stable where plain formulas overflow or cancel.
-#
-# The checker computes its own in decimals of 60 digits; a test compares the two.
-
 
 Floats = NDArray[np.float64]
 

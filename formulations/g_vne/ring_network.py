@@ -1,4 +1,7 @@
-"""A g-vne instance as arrays, and rings placed one after the other into its network."""
+"""Rings placed one after the other into a network: what is left of servers and links, and a greedy search.
+
+For every problem whose jobs are rings of workers on a :class:`SubstrateInstance` (g-vne, ddljs).
+"""
 
 from __future__ import annotations
 
@@ -11,11 +14,6 @@ from numpy.typing import NDArray
 
 from schedgap.formulations.common.instance import Json, Solution
 from schedgap.formulations.common.substrate import MOST_WORKERS, SubstrateInstance
-
-# Rings placed one after the other into a network: what is left of servers and links, and a greedy search.
-#
-# For every problem whose jobs are rings of workers on a :class:`SubstrateInstance` (g-vne, ddljs).
-
 
 SLACK = 5e-10
 """Relative tolerance of capacities: half of the checker's, which leaves room for rounding in sums of floats."""

@@ -1,4 +1,4 @@
-"""The form of a heuristic's answer, and the best of them as what an improving method starts from."""
+"""The form of a heuristic's answer."""
 
 from __future__ import annotations
 

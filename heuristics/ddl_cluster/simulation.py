@@ -1,4 +1,4 @@
-"""One simulated run: placements and scheduling by name, finish times, the log, and what the run must conserve."""
+"""One simulated run: placements and scheduling by name, finish times, the log."""
 
 from __future__ import annotations
 

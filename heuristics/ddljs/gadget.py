@@ -35,8 +35,6 @@ from schedgap.heuristics.ddljs.inner import (
 from schedgap.heuristics.g_vne.lp_rs_mde import TRIES
 from schedgap.solvers.result import NO_DEADLINE, Deadline
 
-# One slot without its links: a fractional knapsack, its bound, and its ring sizes placed where they fit.
-
 
 def by_marginals(progress: GreedyState, problem: SlotProblem) -> tuple[dict[int, Ring], float] | None:
     """Workers one after the other to the job that gains most per unit of the only resource, rings placed afterwards.

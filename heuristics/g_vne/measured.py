@@ -13,8 +13,6 @@ from schedgap.heuristics.g_vne.lp_rs_mde import Plan
 from schedgap.heuristics.g_vne.rounding_counts import Counts, Frequency, count_roundings, promised
 from schedgap.solvers.result import SolveOptions
 
-# Networks and jobs on which frequencies and growth are measured.
-
 
 def two_racks(servers: int, jobs: int, seed: int, ring: int = 4) -> GVneInstance:
     """Servers of 1 or 2 GPUs below two switches and a core; links hold one or two rings.

@@ -1,4 +1,4 @@
-"""What paper 002 proves about Hadar and HadarE, and what holds instead; the proofs are in docs/proofs-hadar.md."""
+"""What paper 002 proves about Hadar, and what holds instead; the proofs are in docs/proofs-hadar.md."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the round-based algorithms share: devices of a round, choices of machines, the clock, what a round achieves."""
+"""The clock of the round-based algorithms: who has arrived, who is done, what a round achieves."""
 
 from __future__ import annotations
 
@@ -23,9 +23,6 @@ from schedgap.heuristics.hadar.round_devices import bottleneck
 from schedgap.solvers.result import NO_DEADLINE, Deadline
 
 Ints = NDArray[np.int64]
-
-
-# The clock of the round-based algorithms: who has arrived, who is done, what a round achieves.
 
 
 Entries = list[dict[str, object]]

@@ -29,8 +29,6 @@ from schedgap.heuristics.rar_ddls.options import LargestTheta, Overestimate, Und
 from schedgap.heuristics.rar_ddls.passes import Plan, run_pass
 from schedgap.solvers.result import NO_DEADLINE, Deadline
 
-# Algorithm 1 of paper 000: bisection on theta, a loop over kappa, what of it need not be run, what it tells.
-
 
 @dataclass(frozen=True)
 class CompletedPass:

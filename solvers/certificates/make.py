@@ -1,4 +1,4 @@
-"""Makes certificates: of an optimum by a tree, of a bound at any size by what the bound rests on."""
+"""Makes certificates of an optimum: by the bound where it meets the schedule, else by a tree."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every search of CP-SAT: the same safe parameters, a process of its own whose crashes are survived, and sessions."""
+"""One CP-SAT model solved under a deadline, with Ctrl-C noticed, callbacks that may raise and crashes survived."""
 
 from __future__ import annotations
 
@@ -19,9 +19,6 @@ from schedgap.solvers.result import Deadline
 
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=forget)
-
-
-# One CP-SAT model solved under a deadline, with Ctrl-C noticed, callbacks that may raise and crashes survived.
 
 
 Value = Callable[[Any], int]

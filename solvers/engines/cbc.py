@@ -1,4 +1,4 @@
-"""CBC, the program that PuLP bundles: own files, a process of its own for each run, true bounds from its log."""
+"""CBC, the program that PuLP bundles, as an engine: what it may be given, and what its endings mean."""
 
 from __future__ import annotations
 

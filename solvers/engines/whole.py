@@ -1,4 +1,9 @@
-"""What the engines share of whole numbers: rows and objectives in them, ranges of belief, a bound from exact duals."""
+"""Models in whole numbers, as far as they have them: what the engines in floating point are given.
+
+A row over integers means the same when it is multiplied by the common denominator of its coefficients, when
+their common divisor is taken out, and when its limits move to whole numbers that integers can reach. An
+objective over integers takes values that are whole multiples of a unit.
+"""
 
 from __future__ import annotations
 
@@ -15,13 +20,6 @@ from schedgap.solvers.engines.integers import LARGEST_EXACT, exact_decimal, slac
 
 if TYPE_CHECKING:
     pass
-
-
-# Models in whole numbers, as far as they have them: what the engines in floating point are given.
-#
-# A row over integers means the same when it is multiplied by the common denominator of its coefficients, when their
-# common divisor is taken out, and when its limits move to whole numbers that integers can reach. An objective over
-# integers takes values that are whole multiples of a unit.
 
 
 BOUND_TOLERANCE = 1e-6

@@ -1,4 +1,4 @@
-"""A heuristic, a problem or an evaluator of one's own to begin with: packages and folders that pass their own tests."""
+"""A heuristic or a problem of one's own to begin with: a package that passes its own tests."""
 
 from __future__ import annotations
 

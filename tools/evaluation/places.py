@@ -1,4 +1,4 @@
-"""What a foreign scheduler may reach: files it may read, and how the kernel keeps it from others and from calls."""
+"""What a foreign scheduler may reach: files it may read, and the container that keeps it from others."""
 
 # ruff: noqa: PTH112, PTH118
 

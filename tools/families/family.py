@@ -1,4 +1,4 @@
-"""A family: a generator, the ratio on its instances as a function of n, and the points it was fitted and tried on."""
+"""A family: a generator, and the ratio on its instances as a function of n."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is measured of a run: the metrics of each problem, hadar's rounds among them, and all of one draw."""
+"""One run of one draw: an instance, a method on it, and everything that is measured of the outcome."""
 
 from __future__ import annotations
 
@@ -15,9 +15,6 @@ from schedgap.formulations.common.instance import Instance, Json
 from schedgap.formulations.common.numbers import ratio
 from schedgap.solvers.result import SolveOptions
 from schedgap.tools.laboratory.paper_metrics import measured
-
-# One run of one draw: an instance, a method on it, and everything that is measured of the outcome.
-
 
 WORK = 0.02
 """Repeatable limit of an exact method beside the heuristics (``SolveOptions.work_limit``): 20 nodes of g-vne's

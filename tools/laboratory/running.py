@@ -1,4 +1,4 @@
-"""Runs what a paper's items need: pooled, stored, resumed, extended where a verdict is undecided; and the verdicts."""
+"""Runs what a paper's items need: pooled, stored, resumed, extended where a verdict is undecided."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Jobs of rar-ddls from measured rates, by eq. (8) solved for computation time and gradient size; and horizons."""
+"""Jobs of rar-ddls from measured rates, by eq. (8) solved for computation time and gradient size."""
 
 from __future__ import annotations
 

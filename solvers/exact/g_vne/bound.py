@@ -1,4 +1,4 @@
-"""The certified upper bound of g-vne at any size, and the LPs over rings."""
+"""The certified upper bound of g-vne at any size, by the LP over rings."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Branch and price over rings, and diving: rings of large weight are fixed a few at a time."""
+"""Branch and price over rings."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The certified upper bound of hadar at any size: by columns, and by prices whose buckets are events."""
+"""The certified upper bound of hadar at any size: by slots, by blocks of slots or by prices, chosen by the instance's size."""
 
 from __future__ import annotations
 

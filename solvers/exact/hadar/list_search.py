@@ -1,4 +1,4 @@
-"""Good schedules for hadar: annealed orders of jobs, compiled; insertion one at a time, ruin and recreate."""
+"""Annealing over the order in which jobs of hadar take the devices that are left; compiled."""
 
 from __future__ import annotations
 
@@ -12,9 +12,6 @@ from numpy.typing import NDArray
 from schedgap.formulations.common.compiled import njit_cached, njit_inline, njit_inner, njit_part
 from schedgap.formulations.hadar.tables import ProgressTables
 from schedgap.solvers.incumbent import Incumbent
-
-# Annealing over the order in which jobs of hadar take the devices that are left; compiled.
-
 
 Ints = NDArray[np.int64]
 

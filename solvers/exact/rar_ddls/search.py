@@ -1,4 +1,4 @@
-"""The best schedule and bound of one instance of rar-ddls, and the local search that improves it."""
+"""Local search of method ``cp``: annealed greedy schedules, for an upper bound before and between the models."""
 
 from __future__ import annotations
 
