@@ -1,4 +1,4 @@
-"""The certified upper bound of hadar at any size: by slots, by blocks of slots or by prices, chosen by the instance's size."""
+"""The certified upper bound of hadar at any size: by slots, by blocks of slots or by prices, as the size allows."""
 
 from __future__ import annotations
 
