@@ -67,9 +67,9 @@ MUTANTS = {
         "ddl-cluster: a transfer ends 0.001 of a tick of 1e-10 s early, which the audit does not allow",
         "ddl-cluster",
         (
-            ("formulations/ddl_cluster/instance.py", "FINEST_DIGITS = 60", "FINEST_DIGITS = 10"),
+            ("formulations/ddl_cluster/clock.py", "FINEST_DIGITS = 60", "FINEST_DIGITS = 10"),
             (
-                "formulations/ddl_cluster/instance.py",
+                "formulations/ddl_cluster/clock.py",
                 "transfer=tuple(ticks(b * exact(job.message)) for job in jobs)",
                 "transfer=tuple(float(b * exact(job.message) * scale) for job in jobs)",
             ),

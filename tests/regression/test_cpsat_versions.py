@@ -122,4 +122,4 @@ def test_nobody_else_makes_a_solver() -> None:
         for maker in ("CpSolver()", "SolveWrapper", "SatParameters()")
         if maker in path.read_text()
     }
-    assert made == {"search.py", "child.py", "small_open.py"}, "the last is a study's rival, as others would write it"
+    assert made == {"solver.py", "child.py", "small_open.py"}, "the last is a study's rival, as others would write it"

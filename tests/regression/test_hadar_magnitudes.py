@@ -14,7 +14,6 @@ from oracles.hadar import brute_force, random_case
 from schedgap.formulations.common.numbers import exact
 from schedgap.formulations.hadar.instance import HadarInstance
 from schedgap.formulations.hadar.tables import tables
-from schedgap.solvers.exact.hadar import schedules as hadar_schedules
 from schedgap.solvers.exact.hadar import slot_cuts
 from schedgap.solvers.exact.hadar.bound import upper_bound
 from schedgap.solvers.exact.hadar.colgen import solve_colgen
@@ -116,7 +115,7 @@ def test_the_packings_of_many_gang_sizes_are_given_up_once() -> None:
     def count(frame: FrameType, event: str, _: Any) -> None:
         nonlocal steps
         code = frame.f_code
-        steps += event == "call" and code.co_name == "extend" and code.co_filename == hadar_schedules.__file__
+        steps += event == "call" and code.co_name == "extend" and code.co_filename == slot_cuts.__file__
 
     sys.setprofile(count)
     try:

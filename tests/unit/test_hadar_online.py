@@ -49,13 +49,13 @@ def test_runs_of_equal_prices_bound_as_slots_do(monkeypatch: pytest.MonkeyPatch)
     """The certificate of jobs whose progress is rounded: relaxed by runs of slots with equal prices, and by slots."""
     merged, rounded = 0, 0
 
-    def slots(prices: online_prices.Prices) -> online.Blocks:
+    def slots(prices: online_prices.Prices) -> online_prices.Blocks:
         start = np.arange(1, len(prices.price))
-        return online.Blocks(start, np.ones_like(start), np.concatenate([[0], start - 1]))
+        return online_prices.Blocks(start, np.ones_like(start), np.concatenate([[0], start - 1]))
 
     runs = online_prices.Prices.segments
 
-    def counted(prices: online_prices.Prices) -> online.Blocks:
+    def counted(prices: online_prices.Prices) -> online_prices.Blocks:
         nonlocal merged
         found = runs(prices)
         merged += len(found.start) < len(prices.price) - 1

@@ -353,7 +353,7 @@ def item(problem: Problem, method: Method, instance: Instance, **settings: int) 
 
 def test_every_method_runs_once_before_the_clock_of_its_first_row(monkeypatch: pytest.MonkeyPatch) -> None:
     """No clock is read here: what counts is the order of calls."""
-    from schedgap.benchmarks.suites import runner as worker
+    from schedgap.benchmarks.suites import worker
     from schedgap.benchmarks.sweep import warm
 
     calls: list[str] = []

@@ -343,7 +343,7 @@ def test_reasons_stand_under_the_table_and_the_ledger_beside_the_verdict(monkeyp
     assert "nothing: does not try" in lines
     assert any(line.startswith("not refuted here: ") for line in lines)
     shipped = LedgerVerdict("refuted", "refuted (3 of 4)")
-    monkeypatch.setattr("schedgap.benchmarks.judging.ledger_verdicts.ledger_verdict", lambda name: shipped)
+    monkeypatch.setattr("schedgap.benchmarks.judging.judge.ledger_verdict", lambda name: shipped)
     again = compare(toy(), INSTANCE, ["brute", "list"], SolveOptions())
     assert again.to_text().count("refuted (3 of 4)") == 3
     data = again.to_dict()["rows"][1]

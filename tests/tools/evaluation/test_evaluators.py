@@ -17,7 +17,7 @@ from support.command import Command
 import schedgap
 from schedgap.benchmarks.instances import workload_of
 from schedgap.catalogue.registry import find_problem
-from schedgap.tools.evaluation import drawn, frozen, package
+from schedgap.tools.evaluation import drawn, evaluator_folder, frozen
 from schedgap.tools.evaluation.drawn import drawn_instances, held_out_families
 from schedgap.tools.evaluation.frozen import judge_of, stored
 from schedgap.tools.library.collection import about, entries
@@ -40,7 +40,7 @@ class Result:
 
 def test_its_own_program_gets_a_score(command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     few = stored(find_problem("gpu-sharing"))[:5]
-    for module in (package, frozen):
+    for module in (evaluator_folder, frozen):
         monkeypatch.setattr(module, "stored", lambda problem: few)
     monkeypatch.setitem(sys.modules, "openevolve", types.ModuleType("openevolve"))
     fake: Any = types.ModuleType("openevolve.evaluation_result")
