@@ -18,7 +18,7 @@ def present(submit: Floats, end: Floats) -> float:
 
 
 def finish_time_fairness(jct: Floats, alone: Floats, gpus: Floats, share: float) -> Floats:
-    """By job, JCT over the JCT alone on `share` GPUs (Themis, NSDI 2020)."""
+    """Each job's JCT over the JCT alone on `share` GPUs (Themis, NSDI 2020)."""
     return jct / (alone * np.maximum(1.0, gpus / share))
 
 

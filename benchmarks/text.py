@@ -25,7 +25,7 @@ def fixed(value: float | None, decimals: int = 3) -> str:
 
 
 def beside_one(value: float | None) -> str:
-    """As :func:`fixed`, with as many places as it takes to tell it from 1, at most 9."""
+    """The number as :func:`fixed` writes it, with as many places as it takes to tell it from 1, at most 9."""
     places = next((k for k in range(3, 9) if value is None or value == 1 or f"{value:.{k}f}" != f"{1:.{k}f}"), 9)
     return fixed(value, places)
 

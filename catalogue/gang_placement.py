@@ -119,7 +119,7 @@ class GangPlacement(ProblemOf[GangPlacementInstance]):
         return upper_bound(self.cast_instance(instance))
 
     def ratio(self, instance: Instance, value: float | None, reference: float | None) -> float | None:
-        """Of the first component of the objective that differs; its other digits are no part of it."""
+        """The ratio of the first component of the objective that differs; its other digits are no part of it."""
         from schedgap.solvers.exact.gang_placement.bound import ratio_of
 
         return ratio_of(self.cast_instance(instance), value, reference)

@@ -110,7 +110,10 @@ def checked_solution(
     certificate: CertificateLike | None = None,
     vipr: str | Path | None = None,
 ) -> Checked:
-    """As :func:`check`, with what identifies the solution; `vipr` is a file whose rows should be the instance's."""
+    """The result of :func:`check`, with what identifies the solution.
+
+    `vipr` is a file whose rows should be the instance's.
+    """
     problem, given = read_instance(instance)
     bare, whole = read_result(solution, problem)
     outside = outside_method(problem, bare, whole)

@@ -93,7 +93,7 @@ def generate(problem: str, preset: str | None = None, seed: int = 0, **settings:
 
 
 def make(problem: str, preset: str | None, seed: int, settings: Mapping[str, object]) -> Instance:
-    """As :func:`generate`, with the settings as one mapping; they may be text."""
+    """The instance of :func:`generate`, with the settings as one mapping; they may be text."""
     if problem.endswith(".json"):
         from schedgap.reading import of_tools
 
@@ -137,7 +137,7 @@ def convert(
     throughputs: str | Path | None,
     settings: Mapping[str, object],
 ) -> tuple[Instance, list[str]]:
-    """As :func:`import_trace`, with the settings as one mapping; they may be text."""
+    """The instance of :func:`import_trace`, with the settings as one mapping; they may be text."""
     from schedgap.benchmarks.importers import import_instance
 
     return import_instance(find_problem(problem, "--problem"), form, files, throughputs, settings)

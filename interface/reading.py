@@ -53,7 +53,7 @@ def read_solution(solution: SolutionLike, problem: Problem) -> Solution:
 
 
 def read_result(solution: SolutionLike, problem: Problem) -> tuple[Solution, Mapping[str, Json] | None]:
-    """As :func:`read_solution`, with the whole object of ``solve --json`` where it was one."""
+    """The solution of :func:`read_solution`, with the whole object of ``solve --json`` where it was one."""
     source = name_of(solution, "solution")
     data: object
     if isinstance(solution, Result):

@@ -114,7 +114,7 @@ def solve_record(
     confirm: bool = True,
     progress: Sink | None = None,
 ) -> Record:
-    """As :func:`solve`; the result with what identifies the run. `options` are those of no time and no start."""
+    """The result of :func:`solve` with what identifies the run. `options` are those of no time and no start."""
     from schedgap.catalogue.run import checker_of, load, run_method
 
     options = options or SolveOptions()

@@ -145,7 +145,7 @@ class BranchAndPrice(ABC, Generic[Rules, Item, Prices]):
 
     @property
     def value(self) -> float:
-        """Of the best solution, -inf without one."""
+        """The value of the best solution, -inf without one."""
         return -math.inf if self.best.objective is None else float(self.best.objective)
 
     def stopped(self) -> bool:
@@ -246,7 +246,7 @@ class BranchAndPrice(ABC, Generic[Rules, Item, Prices]):
         return self.incumbent is not before
 
     def limits(self, tolerance: float = TOLERANCE) -> GenerationLimits:
-        """Of a relaxation."""
+        """Limits of a relaxation."""
         cutoff = None if self.best.objective is None else self.threshold()
         return GenerationLimits(self.options.deadline, tolerance=tolerance, cutoff=cutoff)
 

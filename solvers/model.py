@@ -78,7 +78,7 @@ class Model:
 
     @property
     def variables(self) -> Mapping[str, Mapping[Key, pulp.LpVariable]]:
-        """By family, then by key: ``variables["start"]["j0", 5]``."""
+        """The variables by family, then by key: ``variables["start"]["j0", 5]``."""
         return self._layout.variables
 
     @property

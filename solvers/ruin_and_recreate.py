@@ -80,7 +80,7 @@ class RuinAndRecreate(ABC, Generic[Item, Prices]):
 
     @abstractmethod
     def worth(self, group: int, item: Item) -> float:
-        """Of one item."""
+        """The worth of one item."""
 
     @abstractmethod
     def order(self) -> list[int]:

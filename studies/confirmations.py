@@ -31,7 +31,7 @@ LEVELS = [None, *reversed(Proof)]
 
 
 def instances(presets: list[str], seeds: int) -> Iterator[tuple[Problem, Instance]]:
-    """Those of the quick suite, or of presets."""
+    """The instances of the quick suite, or of presets."""
     if presets:
         for preset in presets:
             for name in all_problems():

@@ -31,7 +31,7 @@ from schedgap.solvers.result import Deadline, SolveOptions
 
 
 def processor_seconds() -> float:
-    """Of this process, of those it has waited for and of those that still run (Linux), such as CP-SAT's."""
+    """The seconds of this process, of those it has waited for and of those that still run (Linux), such as CP-SAT's."""
     total = sum(os.times()[:4])
     for children in Path("/proc/self/task").glob("*/children"):
         for child in children.read_text().split():
@@ -79,7 +79,7 @@ def run(given: argparse.Namespace) -> None:
 
 
 def shown(lines: list[dict[str, Json]]) -> str:
-    """By problem and preset: how many each engine decides, and the median of its processor seconds where all do."""
+    """A table by problem and preset: how many each engine decides, its median processor seconds where all do."""
     by_instance: dict[str, dict[str, dict[str, Json]]] = defaultdict(dict)
     for line in lines:
         by_instance[line["instance"]][line["engine"]] = line

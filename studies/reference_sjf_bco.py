@@ -124,7 +124,7 @@ class PlainCluster:
         return True
 
     def available(self, gpus: Iterable[int], weight: Load, theta: float) -> list[int]:
-        """Those of `gpus` that are idle and whose load would not exceed theta, by load, then by index."""
+        """The GPUs of `gpus` that are idle and whose load would not exceed theta, by load, then by index."""
         some = [g for g in gpus if not self.busy[g] and self.load[g] + weight <= theta]
         return sorted(some, key=lambda g: (self.load[g], g))
 

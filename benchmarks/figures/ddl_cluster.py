@@ -172,7 +172,7 @@ def _lanes(messages: Sequence[Message]) -> list[tuple[Message, int, int]]:
 
 
 def _holders(instance: DdlClusterInstance, placement: Placement, placed: list[float], finish: list[float]) -> Figure:
-    """By GPU the jobs that hold it; those that hold it together lie in lanes."""
+    """The jobs that hold each GPU; those that hold it together lie in lanes."""
     names = [f"{short(server.id, 14)} {index}" for server in instance.servers for index in range(server.gpus)]
     chart = _chart(len(names), max(finish), names)
     held: dict[int, list[Message]] = {}
@@ -189,7 +189,7 @@ def _holders(instance: DdlClusterInstance, placement: Placement, placed: list[fl
 
 
 def _jobs(instance: DdlClusterInstance, placed: list[float], finish: list[float]) -> Figure:
-    """By job, in order of arrival: waiting for its GPUs, then running; thicker for wider jobs."""
+    """A line for each job, in order of arrival: waiting for its GPUs, then running; thicker for wider jobs."""
     order = sorted(range(len(placed)), key=lambda j: (instance.jobs[j].arrival, j))
     chart = _chart(len(order), max(finish))
     widest = max(job.gpus for job in instance.jobs)

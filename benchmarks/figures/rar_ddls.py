@@ -135,7 +135,7 @@ def _legend(chart: Timeline, blocks: list[list[Block]], most: int, makespan: int
 def _blocks(
     instance: RarDdlsInstance, solution: Solution, completion: Mapping[str, int | None], latest: int
 ) -> list[list[Block]]:
-    """By server, every job's GPUs there as blocks of neighbours.
+    """Every job's GPUs on each server, as blocks of neighbours.
 
     Jobs take GPUs in the order of their starts: the smallest gap of neighbouring free GPUs that holds all of
     them, otherwise the lowest free ones. Where a schedule overfills a server, rows are added for the rest.

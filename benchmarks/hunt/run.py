@@ -73,7 +73,7 @@ class _Hunt:
 
     @property
     def all_walks(self) -> tuple[Walked, ...]:
-        """Those too that the budget cut off, and those from presets where nothing counted: they were tried."""
+        """All walks: with those that the budget cut off, and those from presets where nothing counted."""
         return (*self.walks.values(), *self.cut)
 
     @property

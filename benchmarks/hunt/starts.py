@@ -126,7 +126,7 @@ def _options(target: Target) -> tuple[Mapping[str, Any], ...]:
 
 
 def _known(target: Target, options: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Of a family's options those that ``--set`` can say, so that ``compare`` can repeat what is found."""
+    """A family's options that ``--set`` can say, so that ``compare`` can repeat what is found."""
     own = target.method.options if target.method is not None else {}
     return {key: value for key, value in options.items() if key in own}
 

@@ -45,7 +45,7 @@ class Target:
 
     @property
     def id(self) -> str:
-        """As it was named: "000-theorem-5", "rar-ddls/sjf-bco"."""
+        """The name that the user gave: "000-theorem-5", "rar-ddls/sjf-bco"."""
         if self.guarantee is not None:
             return self.guarantee.id
         return f"{self.problem.id}/{self.method.id if self.method else ''}"

@@ -227,7 +227,7 @@ def gres(text: str) -> tuple[int, str | None]:
 
 
 def gpu_types(text: str) -> set[str]:
-    """Those that ``gpu:a100:4,gpu:v100:2`` or ``gres/gpu:v100=2`` names."""
+    """The types of GPUs that ``gpu:a100:4,gpu:v100:2`` or ``gres/gpu:v100=2`` names."""
     return {kind for form in (_GRES, _TRES) for kind, _ in form.findall(re.sub(r"\([^()]*\)", "", text)) if kind}
 
 

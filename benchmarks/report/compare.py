@@ -252,7 +252,7 @@ class Comparison:
         return horizon(curve for row in self.rows if (curve := row.curve))
 
     def primal_integral(self, row: MethodRuns) -> float | None:
-        """Of a method with an anytime curve, against the optimum or else the best objective of all methods."""
+        """The primal integral of an anytime curve, against the optimum or else the best objective of all methods."""
         curves = [[[0.0, value, None]] for one in self.rows if not one.outside_model for value in one.objectives]
         reference = best_objective(self.agreement.optimum, curves, self.problem.sense)
         if row.curve is None or row.outside_model or reference is None:
@@ -260,7 +260,7 @@ class Comparison:
         return primal_integral(row.curve, reference, self.horizon)
 
     def to_text(self) -> str:
-        """As ``compare`` prints it."""
+        """The text that ``compare`` prints."""
         return comparison_text(self)
 
     __str__ = to_text
@@ -391,7 +391,7 @@ def answer_of(method: Method, result: Result) -> Answer:
 
 
 def worst_judgement(judgements: Sequence[Judgement]) -> Judgement:
-    """Of one claim on several runs, the run that is worst for it."""
+    """The run that is worst for one claim."""
     return max(judgements, key=lambda j: (j.verdict == "refuted", j.verdict == "held", j.evaluation.tightness or 0.0))
 
 

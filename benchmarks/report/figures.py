@@ -245,7 +245,7 @@ def anytime_figure(problem: Problem, runs: pd.DataFrame, places: Mapping[str, in
 
 
 def _curves() -> Axes:
-    """Of a figure for staircases, whose names :func:`_named` puts beside them."""
+    """The axes of a figure for staircases, whose names :func:`_named` puts beside them."""
     return new_figure(9.0, 3.9).add_subplot()
 
 

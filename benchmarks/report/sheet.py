@@ -66,7 +66,7 @@ class Sheet:
         return [i for i in wanted if any(row[i] not in empty[i] for row in self.rows)]
 
     def text(self, width: int = WIDE) -> str:
-        """As text of at most so many characters a line where its cells allow it; empty without rows."""
+        """The sheet as text of at most so many characters a line where its cells allow it; empty without rows."""
         if not self.rows:
             return ""
         kept = [i for i in self._kept(page=False) if not self.columns[i].heading]

@@ -46,7 +46,7 @@ _SCHEMA = (
 
 
 def _checksum(values: Iterable[object]) -> str:
-    """Of what a row holds, as SQLite gives it back."""
+    """The checksum of a row's contents, as SQLite gives it back."""
     plain = [str(v) if isinstance(v, str) else int(v) if isinstance(v, bool) else v for v in values]
     return hashlib.sha256(repr([float(v) if isinstance(v, float) else v for v in plain]).encode()).hexdigest()[:16]
 

@@ -128,7 +128,7 @@ def njit_kernel(function: Function) -> Function:
 
 
 def njit_inline(function: Function) -> Function:
-    """As :func:`njit_kernel`, for a function that LLVM is to write into its callers, and that only they call.
+    """A decorator like :func:`njit_kernel`, for a function that LLVM is to write into its callers, and that only they call.
 
     The code is as fast as with numba's own inlining, and compiled in
     two thirds of the time: types are inferred once a function, not once a call.
@@ -145,7 +145,7 @@ def njit_part(function: Function) -> Function:
 
 
 def njit_inner(function: Function) -> Function:
-    """As :func:`njit_part`, for a function that makes no arrays: see :func:`njit_kernel`."""
+    """A decorator like :func:`njit_part`, for a function that makes no arrays: see :func:`njit_kernel`."""
     return _without_entrance(function, **_NO_COUNTING)
 
 
@@ -177,7 +177,7 @@ def _without_entrance(function: Function, **options: Any) -> Function:
 
 
 def njit_with(function: Function, helpers: Mapping[Callable[..., object], bool]) -> Function:
-    """As :func:`njit_kernel`, for what the interpreter runs, too, with
+    """A decorator like :func:`njit_kernel`, for what the interpreter runs, too, with
     what it calls: each function, and whether it is to be written into its callers.
     """
     files = _called_files(function)

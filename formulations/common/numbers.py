@@ -121,7 +121,7 @@ class Multisets:
 
     @classmethod
     def of(cls, numbers: Sequence[Fraction], most: int) -> Multisets | None:
-        """Those of at most `most`; None where there are more than 20,000."""
+        """The numbers of at most `most`; None where there are more than 20,000."""
         import numpy as np
 
         if math.comb(most + len(numbers), len(numbers)) > MOST_MULTISETS:

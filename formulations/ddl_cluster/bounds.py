@@ -152,7 +152,7 @@ def _projected(share: NDArray[np.float64], has: NDArray[np.bool_]) -> NDArray[np
 
 
 def alone_times(instance: DdlClusterInstance) -> list[float]:
-    """By job, seconds from its arrival to its finish at the least."""
+    """The least seconds from each job's arrival to its finish."""
     return [
         job.iterations * (job.forward + job.backward + message)
         for job, message in zip(instance.jobs, _message_times(instance), strict=True)
@@ -160,7 +160,7 @@ def alone_times(instance: DdlClusterInstance) -> list[float]:
 
 
 def servers_spanned(instance: DdlClusterInstance) -> list[int]:
-    """By job, the number of servers it spans at the least: of its given placement, or of any."""
+    """The least number of servers that each job spans: of its given placement, or of any."""
     sizes = sorted((server.gpus for server in instance.servers), reverse=True)
     spanned = []
     for job, given in zip(instance.jobs, instance.given, strict=True):
@@ -176,7 +176,7 @@ def servers_spanned(instance: DdlClusterInstance) -> list[int]:
 
 
 def _message_times(instance: DdlClusterInstance) -> list[float]:
-    """By job, seconds of an all-reduce on its own; 0 where it may need none."""
+    """The seconds of each job's all-reduce on its own; 0 where it may need none."""
     link = instance.link
     return [
         link.latency + link.seconds_per_unit * job.message if servers > 1 else 0.0

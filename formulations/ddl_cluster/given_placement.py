@@ -10,7 +10,7 @@ from schedgap.formulations.ddl_cluster.instance import DdlClusterInstance, Gpu
 
 
 def given_placement(instance: DdlClusterInstance, method: str) -> list[tuple[Gpu, ...]]:
-    """By job, its GPUs, where every job's are given.
+    """Each job's GPUs, where every job's are given.
 
     Raises ModelRefused: a job's are not; the line names `method`.
     """

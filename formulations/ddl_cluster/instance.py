@@ -132,10 +132,10 @@ class DdlClusterInstance(ClusterInstance):
 
     @cached_property
     def first_gpu(self) -> tuple[int, ...]:
-        """By server, the number of its GPU 0 when all GPUs are counted through, server by server."""
+        """The number of each server's GPU 0 when all GPUs are counted through, server by server."""
         return tuple(accumulate((server.gpus for server in self.servers[:-1]), initial=0))
 
     @cached_property
     def given(self) -> tuple[tuple[Gpu, ...] | None, ...]:
-        """By job, its given GPUs in the order of the file, or None where the placement is free."""
+        """Each job's given GPUs in the order of the file, or None where the placement is free."""
         return tuple(None if job.placement is None else self.located(job.placement, "placement") for job in self.jobs)

@@ -300,7 +300,7 @@ def solution_of(
 
 
 def _ticks(instance: DdlClusterInstance, release: Mapping[str, float], clock: Clock) -> list[int]:
-    """By job, the first tick at or after its release; 0 where it has none."""
+    """The first tick at or after each job's release; 0 where it has none."""
     return [ceil(exact(release.get(job.id, 0.0)) * 10**clock.digits) for job in instance.jobs]
 
 

@@ -290,7 +290,7 @@ class _Check:
         return {(objective, None): self._fragmentation() if objective == "fragmentation" else self._prices()}
 
     def _weight(self) -> dict[tuple[str, int | None], Fraction]:
-        """By priority: the weight of placed gangs, and of placed pods."""
+        """The weight by priority: of placed gangs, and of placed pods."""
         flat = self.instance.flat or len({gang.priority for gang in self.instance.gangs}) < 2
         found: dict[tuple[str, int | None], Fraction] = defaultdict(Fraction)
         for gang in self.instance.gangs:

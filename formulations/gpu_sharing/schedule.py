@@ -205,7 +205,7 @@ class Cluster:
         }
 
     def _part(self, ended: Sequence[int]) -> None:
-        """Those who ran beside jobs that were released go on without them."""
+        """Jobs that ran beside released ones go on without them."""
         touched: set[int] = set()
         for job in ended:
             touched |= self.partners[job]
@@ -383,7 +383,7 @@ def quick_total(instance: GpuSharingInstance) -> int | None:
 
 
 def latest_ends(instance: GpuSharingInstance) -> list[int]:
-    """By job, the last slot in which it can end in a schedule no worse than the quick one.
+    """The last slot for each job in which it can end in a schedule no worse than the quick one.
 
     Every job takes at least its solo slots, so one job can exceed its own by at most what the quick schedule
     exceeds them by in total.

@@ -64,7 +64,7 @@ class Schedule:
 
 
 def schedules_of(instance: HadarInstance, limit: int = LIMIT) -> list[list[Schedule]]:
-    """By job, every schedule that ends in the slot in which its work is done.
+    """Each job's schedules: every one that ends in the slot in which its work is done.
 
     A schedule that keeps devices after its work, or that does not complete, is never better: it is left out. So is a
     slot in which the job runs when without it the others suffice until the same finish. Raises ModelRefused: there are

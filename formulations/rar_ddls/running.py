@@ -312,7 +312,7 @@ def exit_some(work: Workload) -> int:
 
 
 def placements(work: Workload) -> list[dict[int, int]]:
-    """By job position: GPUs by server position, in the schedule that was built."""
+    """The placement of each job position: GPUs by server position, in the schedule that was built."""
     servers, gpus = work.entries["server"].tolist(), work.entries["gpus"].tolist()
     rows = zip(work.jobs["row"][:-1].tolist(), work.jobs["used"].tolist(), strict=False)
     return [dict(zip(servers[low : low + used], gpus[low : low + used], strict=True)) for low, used in rows]

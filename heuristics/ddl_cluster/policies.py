@@ -210,7 +210,7 @@ def metrics(instance: DdlClusterInstance, run: FastRun) -> Mapping[str, Json]:
 
 
 def gpu_use(instance: DdlClusterInstance, run: FastRun) -> dict[tuple[int, int], tuple[float, float, float]]:
-    """By GPU that has jobs: seconds of compute tasks, its first placement, its last finish."""
+    """The use of each GPU that has jobs: seconds of compute tasks, its first placement, its last finish."""
     clock = clock_of(instance)
     result: dict[tuple[int, int], tuple[float, float, float]] = {}
     for j, (job, gpus) in enumerate(zip(instance.jobs, run.placement, strict=True)):

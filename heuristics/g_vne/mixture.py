@@ -110,7 +110,7 @@ class Mixture:
         return chosen
 
     def accepted(self, chosen: Ints) -> Ints:
-        """Those of these rings, taken in this order, that fit what the ones before them leave."""
+        """The rings, taken in this order, that fit what the ones before them leave."""
         taken: Ints = chosen[_fitting(chosen, *self._packed, self.capacity.copy())]
         return taken
 

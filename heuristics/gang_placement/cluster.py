@@ -190,7 +190,7 @@ class Cluster:
 
 @once_per_instance
 def _kinds(instance: GangPlacementInstance) -> Mapping[int, int]:
-    """By the identity of a group of pods a number that groups share where they ask for the same."""
+    """A number for each group of pods, by its identity, that groups share where they ask for the same."""
     shapes: dict[Shape, int] = {}
     groups = (group for gang in instance.gangs for group in gang.pods)
     return {id(group): shapes.setdefault(group.shape, len(shapes)) for group in groups}

@@ -135,7 +135,7 @@ class Terms(NamedTuple):
 
     @classmethod
     def of(cls, data: ProgressTables, density: bool, communication: float) -> Terms:
-        """Those of an instance's tables."""
+        """The numbers of an instance's tables."""
         steps = np.array([job.type_step for job in data.jobs], dtype=np.int64)
         shapes: dict[tuple[int, tuple[int, ...]], int] = {}
         sets: dict[tuple[bool, ...], int] = {}

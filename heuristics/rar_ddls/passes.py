@@ -163,7 +163,7 @@ def _on_selected(work: Workload, gpus: Gpus, heap_size: int, room: int) -> Avail
 
 @njit_inline
 def _on_all(gpus: Gpus, room: int, enough: int) -> Available:
-    """Of the whole cluster; counting ends at `enough` idle ones, where the first ones will do."""
+    """The idle GPUs of the whole cluster; counting ends at `enough` idle ones, where the first ones will do."""
     idle = reach = 0
     least = FAR
     for g in range(gpus.load.size):

@@ -107,7 +107,7 @@ Way = tuple[str, dict[str, Any], Grow]
 
 
 def by_branching(model: Model, value: Fraction | None, effort: Effort) -> tuple[Fraction | None, Node]:
-    """By branching on linear programs."""
+    """A certificate by branching on linear programs."""
     if value is None:
         return None, Tree(model, None, effort.deadline, effort.leaves).grow()
     target = model.sense * value

@@ -124,7 +124,7 @@ class Writer:
         yield from self._needed(last)
 
     def _bounds(self) -> Bounds:
-        """Those of the model."""
+        """The bounds of the model."""
         low, high = {}, {}
         for j, (least, most) in enumerate(_domains(self.model)):
             line = self.given + 2 * (j - len(self.model.names))
@@ -348,7 +348,7 @@ class AreaWriter(Writer):
         self.tree = {"bound": {name: str(y * scale) for name, y in factors.items() if y}}
 
     def _periods(self, weights: Mapping[int, int], most: int, *, slots: bool) -> dict[str, Fraction]:
-        """By row its factor: of the work of each size of gang, and of what is held in each period."""
+        """The factor of each row: of the work of each size of gang, and of what is held in each period."""
         factors = {f"work[{g}]": Fraction(w) for g, w in weights.items()}
         at = self._bounds()
         index = self.model.index
@@ -366,7 +366,7 @@ class AreaWriter(Writer):
         return factors
 
     def _one_or_two(self, jobs: Any, gang: int, factor: Fraction) -> dict[str, Fraction]:
-        """By row its factor, where large gangs on one server count for more."""
+        """The factor of each row, where large gangs on one server count for more."""
         factors = {"gpus": Fraction(1), "large": factor}
         for j, job in enumerate(jobs):
             wide = job["gpus"] + (factor if job["gpus"] >= gang else 0)

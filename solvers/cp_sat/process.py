@@ -59,7 +59,7 @@ class CpProcess:
     def search(
         self, model: native.CpModelProto, parameters: native.SatParameters, listener: Listener, deadline: Deadline
     ) -> Watched[CpEnd]:
-        """As :class:`CpSearch`; a process that dies is reported in the end's ``died``."""
+        """A search like :class:`CpSearch`; a process that dies is reported in the end's ``died``."""
         if listener.log is not None:
             parameters.log_search_progress = True
             parameters.log_to_stdout = False

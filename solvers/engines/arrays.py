@@ -305,7 +305,7 @@ def _sharpened(arrays: ModelArrays) -> ModelArrays:
 
 
 def slack(levels: FloatArray) -> FloatArray:
-    """By how much limits of these sizes give way before they are rounded to whole numbers."""
+    """The amount by which limits of these sizes give way before they are rounded to whole numbers."""
     finite = np.where(np.isfinite(levels), np.abs(levels), 0.0)
     return np.minimum(float(LARGEST_SLACK), float(CHECK_TOLERANCE) * np.maximum(1.0, finite))
 

@@ -257,7 +257,7 @@ def whole_numbers(numbers: Sequence[Fraction]) -> tuple[list[int], int]:
 
 
 def slack_of(level: float, size: float, tolerance: Fraction = CHECK_TOLERANCE) -> Fraction:
-    """By how much a row's limit gives way: 1e-9 relative, at most 1e-6; `size` is the row's largest |coefficient|."""
+    """Slack of a row's limit: 1e-9 relative, at most 1e-6; `size` is the row's largest |coefficient|."""
     value = abs(exact_decimal(level))
     return min(LARGEST_SLACK, tolerance * (value or min(Fraction(1), exact_decimal(size))))
 

@@ -31,7 +31,7 @@ def ticks_of(
     fixed: Mapping[int, Fraction],  # positions whose value is known
     exact: Callable[[float], Fraction],  # the rational that each float of the model stands for
 ) -> dict[int, Fraction]:
-    """By position, a step of which each continuous variable is a whole multiple in some optimal solution.
+    """For each position, a step of which each continuous variable is a whole multiple in some optimal solution.
 
     Raises
     ------

@@ -188,7 +188,7 @@ def least(jobs: PricedJobs, edges: Ints, prices: Floats, use: Floats) -> float:
 
 @njit_cached
 def best_starts(jobs: PricedJobs, edges: Ints, prices: Floats) -> Ints:
-    """By job, none of which pauses, the start of the least completion and cost; parameters as of :func:`least`."""
+    """Starts of least completion and cost of jobs that do not pause; parameters as of :func:`least`."""
     kinds, count = prices.shape
     before = np.zeros((kinds, count + 1))
     for c in range(kinds):

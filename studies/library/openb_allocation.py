@@ -36,7 +36,7 @@ PUBLISHED = {"random-fit": "01-Random", "dot-product": "02-DotProd", "best-fit":
 
 
 def published(path: Path, workload: str) -> dict[str, list[float]]:
-    """By policy the percentages of GPUs that are allocated at a load of 100%, a seed each."""
+    """For each policy the percentages of GPUs that are allocated at a load of 100%, a seed each."""
     found: dict[str, list[float]] = {}
     with path.open(encoding="utf-8", newline="") as file:
         for row in csv.DictReader(file):

@@ -117,7 +117,7 @@ def tables_of(command: Command, folder: Path) -> list[object]:
 
 
 def rows_of(path: Path) -> list[Record]:
-    """Of a store; none where it was killed before its first transaction: nothing had finished."""
+    """The rows of a store; none where it was killed before its first transaction: nothing had finished."""
     try:
         with Store(path, read_only=True) as store:
             return list(store.rows())

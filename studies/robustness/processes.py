@@ -122,7 +122,7 @@ class Loaded:
 
     @staticmethod
     def _run(folder: Path, arguments: list[str]) -> None:
-        """As :data:`RUNS`, up to the end of Python, which would throw away the study's own folder."""
+        """A run of :data:`RUNS`, up to the end of Python, which would throw away the study's own folder."""
         os.chdir(folder)
         os.environ.update(variables(folder))
         tempfile.tempdir = None
@@ -158,7 +158,7 @@ class Loaded:
 
 
 def variables(folder: Path) -> dict[str, str]:
-    """Of a run in this folder: where its temporary files are, and what its processes are known by."""
+    """The variables of a run in this folder: where its temporary files are, and what its processes are known by."""
     return {"TMPDIR": str(folder / "scratch"), "SCHEDGAP_KILLS": str(folder)}
 
 

@@ -39,7 +39,7 @@ FAILS = {
 
 
 def bodies(problem: str) -> dict[str, str]:
-    """By kind."""
+    """The bodies by kind."""
     names = [method.id for method in find_problem(problem).heuristics()]
     call = "import schedgap; return schedgap.solve(instance, {!r}, seed=seed).solution"
     two = "import schedgap; return min((schedgap.solve(instance, m, seed=seed) for m in {!r}), key={}).solution"
@@ -51,7 +51,7 @@ def bodies(problem: str) -> dict[str, str]:
 def seconds(
     files: list[Path], judge: Callable[[str], object], processor: Callable[[], float]
 ) -> list[tuple[float, float]]:
-    """Of each candidate, by the clock and of processors."""
+    """The seconds of each candidate, by the clock and of processors."""
     taken = []
     for file in files:
         began, used = time.perf_counter(), processor()

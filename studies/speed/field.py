@@ -65,7 +65,7 @@ def imported(form: str, log: Path, problem: str, jobs: int, scale: float, folder
 
 
 def _net(rows: Sequence[Row], over: str, **fixed: Json) -> list[Row]:
-    """Those of one heuristic that end, ascending in `over`, without the seconds of ten jobs."""
+    """The points of one heuristic that end, ascending in `over`, without the seconds of ten jobs."""
     start = min((row["cpu_seconds"] for row in rows if row["jobs"] == START), default=0.0)
     own = [
         row for row in rows if fixed.items() <= row.items() and row["jobs"] != START and row["objective"] is not None

@@ -56,7 +56,7 @@ def _subsets(items: Sequence[Any]) -> Iterator[tuple[Any, ...]]:
 
 
 def most_intervals(instance: Instance) -> int:
-    """By all subsets."""
+    """The most intervals, found by all subsets."""
     return max(len(chosen) for chosen in _subsets(instance["intervals"]) if disjoint(chosen))
 
 
@@ -82,7 +82,7 @@ ITEMS = st.fixed_dictionaries(
 
 
 def least_bins(instance: Instance) -> int:
-    """By subsets: the fewest bins, and then the least in the last one."""
+    """The least bins, found by subsets: the fewest bins, and then the least in the last one."""
     sizes = instance["items"]
 
     @cache

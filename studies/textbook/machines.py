@@ -25,7 +25,7 @@ MACHINES_AND_JOBS = st.fixed_dictionaries(
 
 
 def least_makespan(instance: Instance) -> int:
-    """By all vectors of loads."""
+    """The least makespan, found by all vectors of loads."""
     loads = {(0,) * instance["machines"]}
     for job in instance["jobs"]:
         loads = {tuple(sorted((*held[:k], held[k] + job, *held[k + 1 :]))) for held in loads for k in range(len(held))}
@@ -63,7 +63,7 @@ def shortest_first(instance: Instance) -> int:
 
 
 def least_completion_sum(instance: Instance) -> int:
-    """By assignment to machines, each shortest first."""
+    """The least sum, found by all assignments to machines, each shortest first."""
     best = None
     jobs = sorted(instance["jobs"])[:6]
     for machines in product(range(instance["machines"]), repeat=len(jobs)):
@@ -110,7 +110,7 @@ def smith(instance: Instance) -> int:
 
 
 def least_weighted_sum(instance: Instance) -> int:
-    """By assignment to machines, each by time over weight, which is optimal on one."""
+    """The least sum, found by all assignments to machines, each by time over weight, which is optimal on one."""
     jobs, best = sorted(instance["jobs"], key=lambda job: Fraction(*job)), None
     for machines in product(range(instance["machines"]), repeat=len(jobs)):
         ends, total = [0] * instance["machines"], 0
@@ -127,7 +127,7 @@ def smith_on_one(instance: Instance) -> int:
 
 
 def least_on_one(instance: Instance) -> int:
-    """By all orders of at most six jobs."""
+    """The least value of all orders of at most six jobs."""
     return min(_weighted(order, 1) for order in permutations(instance["jobs"]))
 
 
@@ -187,6 +187,6 @@ def list_with_order(instance: Instance) -> int:
 
 
 def least_with_order(instance: Instance) -> int | None:
-    """By all orders."""
+    """The least value of all orders."""
     ends = (_serial(instance, order, idle=True) for order in permutations(range(len(instance["jobs"]))))
     return min((end for end in ends if end is not None), default=None)

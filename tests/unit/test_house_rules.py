@@ -389,11 +389,11 @@ def test_heuristics_and_models_take_nothing_from_checkers() -> None:
 
 
 _PREPOSITION = re.compile(r"(of|that|those|by|as|(in|to|from|for|on|with|at) which)\b", re.IGNORECASE)
-"""How a note of a parameter, field or constant does not begin: it is a noun phrase with its unit."""
+"""Words with which no note and no docstring begins: a note is a noun phrase with its unit."""
 
 
 def _notes(path: Path) -> Iterator[str]:
-    """Notes of parameters (``name : note`` in a docstring, behind ``#`` in a signature), of fields and of constants."""
+    """Docstrings; notes of parameters (``name : note``, or behind ``#`` in a signature), of fields and of constants."""
     lines = path.read_text(encoding="utf-8").splitlines()
     for node in ast.walk(_tree(path)):
         body: list[ast.stmt] = node.body if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef) else []
@@ -404,6 +404,7 @@ def _notes(path: Path) -> Iterator[str]:
             if isinstance(before, ast.Assign | ast.AnnAssign):
                 yield value.value
             elif before is None:
+                yield value.value
                 yield from re.findall(r"^\s*[\w*, ]+ : (.*)", value.value, re.MULTILINE)
     for line in lines:
         yield from re.findall(r"^\s+\w+: [^#]*#\s+(.*)", line) + re.findall(r'(?:description|help)="([^"]*)', line)

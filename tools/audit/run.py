@@ -276,7 +276,7 @@ def _recorded(jobs: Sequence[TraceJob], left_out: dict[str, int]) -> tuple[list[
 def _chosen(
     jobs: list[TraceJob], tenant: str | None, window: str | None, left_out: dict[str, int], notes: list[str]
 ) -> list[TraceJob]:
-    """Those of the tenant and in the window, their times from the first submission on."""
+    """The jobs of the tenant and in the window, their times from the first submission on."""
     jobs = _window(_of_tenant(jobs, tenant, left_out), window, left_out)
     if tenant is not None or window is not None:
         whose = "of other tenants" if window is None else "outside the window"

@@ -30,14 +30,14 @@ class Spread:
 
 
 def spread(values: Floats) -> Spread:
-    """Of at least one value; percentiles are interpolated."""
+    """The spread of at least one value; percentiles are interpolated."""
     median, p95, p99 = np.percentile(values, (50, 95, 99)).tolist()
     return Spread(float(values.mean()), median, p95, p99)
 
 
 @dataclass(frozen=True)
 class Scores:
-    """Of one schedule; seconds."""
+    """The scores of one schedule; seconds."""
 
     # jct, wait: end less submission, start less submission
     jct: Spread

@@ -272,7 +272,7 @@ class Card:
         return trial.ratio(self.problem.sense)[0] or 0.0
 
     def worst(self) -> dict[str, Trial]:
-        """Of each family the drawn instance on which its ratio is largest; none of a family without ratios."""
+        """For each family the drawn instance on which its ratio is largest; none of a family without ratios."""
         told = [trial for trial in self.trials if self._ratio(trial)]
         return {trial.family: trial for trial in sorted(told, key=self._ratio)}
 

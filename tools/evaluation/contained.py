@@ -92,7 +92,7 @@ class Bounds:
 
     @classmethod
     def of(cls, time_limit: float, memory_limit: float, container: bool) -> Bounds:
-        """Of so many seconds and GB, in bubblewrap or not.
+        """Limits of so many seconds and GB, in bubblewrap or not.
 
         Raises InputError: a number is out of range, or bubblewrap is not installed.
         """
@@ -167,7 +167,7 @@ class Contained(contextlib.AbstractContextManager["Contained"]):
     _entered: bool = False
 
     def method(self) -> Method:
-        """As a method of the problem, for claims and hunts."""
+        """The candidate as a method of the problem, for claims and hunts."""
         return Method(
             self.name,
             "a scheduler in a process of its own",
@@ -505,7 +505,7 @@ class Contained(contextlib.AbstractContextManager["Contained"]):
 
 
 def _bare(instance: Instance) -> dict[str, Json]:
-    """As data, without its name and what else tells where it comes from or what is known of it."""
+    """The instance as data, without its name and what else tells where it comes from or what is known of it."""
     data = instance.to_dict()
     return {
         key: value for key, value in data.items() if key not in ("name", "note") and not key.startswith("reference")

@@ -109,7 +109,7 @@ class Forked:
     """What is used of :class:`subprocess.Popen`, for a process whose parent is the nursery."""
 
     def __init__(self, answers: socket.socket) -> None:
-        """Of a process of which `answers` tells."""
+        """A handle of a process of which `answers` tells."""
         self._answers = answers
         self.lost = False  # the nursery has ended, and with it this one, by no fault of its own
         self.returncode: int | None = None

@@ -55,7 +55,7 @@ class Decisions:
 
     @classmethod
     def of(cls, run: Replay) -> Decisions:
-        """Of a run whose schedule is not kept: there may be many, each large."""
+        """The record of a run whose schedule is not kept: there may be many, each large."""
         objective = float(run.report.objective) if run.report.feasible and run.report.objective is not None else None
         return cls(run.seconds, run.slots, run.preemptions, run.service, objective)
 

@@ -291,7 +291,7 @@ def _reference(question: _Question) -> _Reference:
 
 
 def _references(questions: Sequence[_Question], workers: int, cluster: str | None, bar: Progress) -> list[_Reference]:
-    """Of each instance; of one whose worker died twice nothing is known, which is said."""
+    """The references of each instance; of one whose worker died twice nothing is known, which is said."""
     found: dict[int, _Reference] = {}
 
     def done(question: _Question, reference: _Reference) -> None:

@@ -44,7 +44,7 @@ class Polynomial:
         return 2 * self.degree - 1 + 0.25 * (sum(c != 0 for c in self.coefficients) - 1) + long
 
     def __str__(self) -> str:
-        """As it is read: highest power first."""
+        """The text as it is read: highest power first."""
         text = ""
         for k in range(len(self.coefficients) - 1, -1, -1):
             c = self.coefficients[k]
@@ -104,7 +104,10 @@ def fit(values: Mapping[int, Fraction], most: int = 2) -> Polynomial | None:
 
 
 def _through(points: Sequence[tuple[int, Fraction]]) -> Polynomial:
-    """By Newton: each point adds what is missing there times the product of (n - m) over the points before."""
+    """The polynomial through the points, by Newton.
+
+    Each point adds what is missing there times the product of (n - m) over the points before.
+    """
     total, product = fmpq_poly([]), fmpq_poly([1])
     for n, value in points:
         total += product * ((fmpq(value.numerator, value.denominator) - total(n)) / product(n))

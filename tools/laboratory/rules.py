@@ -140,7 +140,7 @@ class Less:
     ratios: tuple[Quantity, ...] = ()  # to the bound; where all of them are 1 in every draw nothing is left to gain
 
     def judge(self, data: Data) -> Answer:
-        """By the interval of the mean of a - b."""
+        """A judgement by the interval of the mean of a - b."""
         a, b = self.a.of(data), self.b.of(data)
         difference, ratio = interval(a - b), interval(_ratio(a, b))
         text = f"{plus_minus(difference)}; ratio {plus_minus(ratio)}"
@@ -175,7 +175,7 @@ class Trend:
     end: float | None = None
 
     def judge(self, data: Data) -> Answer:
-        """By the paired differences of neighbours; the last against the first stands beside."""
+        """A judgement by the paired differences of neighbours; the last against the first stands beside."""
         arrays = [value.of(data) for value in self.values]
         steps = [interval(later - earlier) for earlier, later in pairwise(arrays)]
         ended = [
@@ -228,7 +228,7 @@ class LeadGrows:
     what: str = ""
 
     def judge(self, data: Data) -> Answer:
-        """By the difference of differences, draw by draw."""
+        """A judgement by the difference of differences, draw by draw."""
         sign = 1.0 if self.gain else -1.0
         leads = [sign * (a.of(data) - b.of(data)) for a, b in (self.first, self.second)]
         grown = interval(leads[1] - leads[0])
@@ -276,7 +276,7 @@ class Within:
 
 
 def _reaches(found: Interval | None, limit: float, below: bool) -> State:
-    """As `side`, but the limit itself is inside."""
+    """The side of the limit, which is itself inside."""
     if found is None:
         return State.UNDECIDED
     inside, outside = (found.high <= limit, found.low > limit) if below else (found.low >= limit, found.high < limit)
@@ -303,7 +303,7 @@ class Agrees:
     averaged: int = 1  # how many draws the paper averaged
 
     def judge(self, data: Data) -> Answer:
-        """By the prediction interval of the mean of so many further draws; undecided only without an interval."""
+        """A judgement by the prediction interval of the mean of further draws; undecided only without one."""
         values = self.a.of(data) if self.b is None else _ratio(self.a.of(data), self.b.of(data))
         further = prediction(values, self.averaged)
         name = str(self.a) if self.b is None else f"{self.a} over {self.b}"
@@ -337,7 +337,7 @@ class All:
     what: str
 
     def judge(self, data: Data) -> Answer:
-        """By the states of the rules."""
+        """A judgement by the states of the rules."""
         states = [rule.judge(data).state for rule in self.rules]
         counts = [f"{states.count(state)} {word}" for state, word in _COUNTED.items() if state in states]
         return Answer(every(states), self.what, ", ".join(counts))
@@ -359,7 +359,7 @@ class Some:
     what: str
 
     def judge(self, data: Data) -> Answer:
-        """By the states of the rules; the evidence names each."""
+        """A judgement by the states of the rules; the evidence names each."""
         answers = [rule.judge(data) for rule in self.rules]
         states = [answer.state for answer in answers]
         state = every([_OPPOSITE[one] for one in states])

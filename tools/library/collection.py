@@ -260,7 +260,7 @@ def entries(
 
 
 def with_instances(among: tuple[Entry, ...], malformed: Callable[[str], None] | None) -> tuple[Entry, ...]:
-    """Those whose instance is one; `malformed` is told of each other in one line. All where nobody is told."""
+    """The records whose instance is one; `malformed` is told of each other in one line. All where nobody is told."""
     if malformed is None:
         return among
     found = []

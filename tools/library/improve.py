@@ -87,7 +87,7 @@ class Judged:
 
 
 def credit(by: str, **facts: Json) -> Credit:
-    """Of today and of this version of schedgap.
+    """The credit of today and of this version of schedgap.
 
     Raises InputError: nobody is named, or the name is too long.
     """

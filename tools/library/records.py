@@ -77,7 +77,7 @@ class Run:
 
     @property
     def status(self) -> str:
-        """Of the run; ``error`` where it failed."""
+        """The status of the run; ``error`` where it failed."""
         return "error" if self.record is None else str(self.record.result.status)
 
     @property
@@ -209,7 +209,7 @@ def library_solve(
 
 
 def _known(chosen: Sequence[Entry], methods: Sequence[str]) -> None:
-    """That every problem has these methods, before anything runs."""
+    """A check, before anything runs, that every problem has these methods."""
     for one, name in product({entry.problem.id: entry.problem for entry in chosen}.values(), methods):
         find_method(one, name)
 

@@ -52,7 +52,7 @@ class SchedulingEnv(gymnasium.Env[Observation, np.int64]):
         return self._seen(), {"action_mask": self.action_masks()}
 
     def action_masks(self) -> NDArray[np.int8]:
-        """By action 1 where it is possible: to start the k-th waiting job, and last, to go on."""
+        """For each action 1 where it is possible: to start the k-th waiting job, and last, to go on."""
         mask = np.zeros(self.queue + 1, dtype=np.int8)
         for place, job in zip(range(self.queue), self.state.waiting.values(), strict=False):
             mask[place] = job.gpus <= self.state.free
@@ -93,7 +93,7 @@ class SchedulingEnv(gymnasium.Env[Observation, np.int64]):
         self.state.reveal(world.advance(slot))
 
     def _seen(self) -> Observation:
-        """By waiting job its share of the GPUs, estimated slots (-1 where hidden) and slots waited; -1 for no job."""
+        """Share of GPUs, estimated slots (-1 where hidden) and slots waited of each waiting job; -1 for no job."""
         state, total = self.state, sum(self.state.servers)
         jobs = np.full((self.queue, 3), -1.0, dtype=np.float32)
         for place, job in zip(range(self.queue), state.waiting.values(), strict=False):

@@ -109,7 +109,7 @@ class _Preemptive:
     preempts = True
 
     def fill(self, state: State, key: Callable[[Job], tuple[float, ...]]) -> list[Action]:
-        """Those that lose their GPUs, then those that get some; O(jobs log jobs)."""
+        """The jobs that lose their GPUs, then those that get some; O(jobs log jobs)."""
         free, kept = sum(state.servers), {}
         for job in sorted(state.jobs.values(), key=key):
             if job.gpus <= free:

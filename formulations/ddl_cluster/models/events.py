@@ -152,7 +152,7 @@ def _disjoint(
 
 
 def _add_memory(parts: Parts) -> None:
-    """Of every smallest set of jobs that do not fit one GPU, two are apart."""
+    """Rows that keep two jobs of every smallest set that does not fit one GPU apart."""
     for chosen in misfits(parts.all, clock_of(parts.instance).memory):
         for gpu in sorted(set.intersection(*(set(parts.open[j]) for j in chosen))):
             apart = [(_apart(parts, j, k), 1.0) for j, k in permutations(chosen, 2)]

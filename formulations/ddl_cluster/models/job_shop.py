@@ -211,7 +211,7 @@ class _JobShop:
         self.layout.numbered("disjoint", [(u, 1.0), (v, -1.0), (order, to_u)], ">=", v_time)
 
     def _add_memory(self, here: tuple[int, ...]) -> None:
-        """Of every smallest set of jobs that do not fit one GPU, two are apart."""
+        """Rows that keep two jobs of every smallest set that does not fit one GPU apart."""
         for chosen in misfits(here, clock_of(self.instance).memory):
             apart = [(self._before(j, k), 1.0) for j, k in permutations(chosen, 2)]
             self.layout.numbered("memory", apart, ">=", 1)

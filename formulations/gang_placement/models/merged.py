@@ -90,7 +90,7 @@ class Classes:
         return sum(part == WHOLE for part in self.capacity[self.nodes[c][0]])
 
     def domain(self, c: int, depth: int) -> Domain:
-        """Of the nodes of a class, by at most the labels of the levels."""
+        """The domain of the nodes of a class, told by at most the labels of the levels."""
         return self.instance.nodes[self.nodes[c][0]].domain[:depth]
 
     def modes(self, gang: Gang, with_split: bool) -> Iterator[Mode]:
@@ -342,6 +342,6 @@ def chosen(
 
 
 def _first(gang: Gang, number: int) -> list[int]:
-    """By group, the first pods of a gang."""
+    """The first pods of each group of a gang."""
     before = itertools.accumulate((group.count for group in gang.pods), initial=0)
     return [min(group.count, max(0, number - done)) for group, done in zip(gang.pods, before, strict=False)]

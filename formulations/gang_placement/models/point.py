@@ -167,7 +167,7 @@ def _measure(instance: GangPlacementInstance, layout: Layout, found: dict[str, C
 
 
 def _request(instance: GangPlacementInstance, key: tuple[str | int, ...]) -> Mapping[str, int]:
-    """Of a pod, by the key of its variable."""
+    """The request of a pod, from the key of its variable."""
     if len(key) == 2:
         return next(pod.request for pod in instance.running if pod.id == key[0])
     gang = next(gang for gang in instance.gangs if gang.id == key[0])

@@ -49,7 +49,7 @@ ROWS = {
 
 @dataclass
 class Variables:
-    """By job j, server s, slot t, mode m, class c and level l; see ``build_ilp``."""
+    """The variables, by job j, server s, slot t, mode m, class c and level l; see ``build_ilp``."""
 
     local: dict[tuple[int, int, int], pulp.LpVariable] = field(default_factory=dict)
     spread: dict[tuple[int, int], pulp.LpVariable] = field(default_factory=dict)

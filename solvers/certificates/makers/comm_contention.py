@@ -69,7 +69,7 @@ def leaves(instance: CommContentionInstance, given: dict[str, Any]) -> Iterator[
 
 
 def way(instance: CommContentionInstance, given: dict[str, Any], value: Fraction | None) -> Way:
-    """By sequences of events."""
+    """The way by sequences of events."""
     del instance, value
 
     def grow(model: Model, value: Fraction | None, effort: Effort) -> tuple[Fraction | None, Node]:

@@ -146,7 +146,7 @@ def leaves(instance: HadarInstance, given: dict[str, Any]) -> Iterator[Leaf]:
 
 
 def way(instance: HadarInstance, given: dict[str, Any], value: Fraction | None) -> Way:
-    """By branch and price."""
+    """The way by branch and price."""
     del given, value
 
     def grow(model: Model, value: Fraction | None, effort: Effort) -> tuple[Fraction | None, Node]:

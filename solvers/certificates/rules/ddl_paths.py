@@ -95,7 +95,7 @@ def cheapest(path: Path, buckets: Buckets) -> Fraction:
 
 
 def _remains(path: Path, tick: Fraction, ticks: int) -> tuple[list[tuple[int, int]], list[tuple[int, int]]]:
-    """By whole ticks that are left of the job, the least and the most of computing, and of messages; in 2^-40 s."""
+    """The least and the most of computing, and of messages, by whole ticks left of the job; in 2^-40 s."""
     parts = (tick, path.compute, path.latency, path.message)
     unit = math.lcm(*(part.denominator for part in parts))
     step, compute, latency, message = (part.numerator * (unit // part.denominator) for part in parts)

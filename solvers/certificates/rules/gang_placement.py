@@ -109,7 +109,7 @@ class Decision:
         return most
 
     def free(self, n: int, name: str) -> int:
-        """Of a resource, with what may leave gone."""
+        """The free amount of a resource, with what may leave gone."""
         there = (self.nodes[n].get("free") or {}).get(name, 0)
         return int(there + sum((self.running[r].get("request") or {}).get(name, 0) for r in self.leaving[n]))
 

@@ -100,7 +100,7 @@ class Priced:
         return total
 
     def value(self, gpu: int) -> Fraction:
-        """Of a part of a device, or of a whole one."""
+        """The value of a part of a device, or of a whole one."""
         return self.values.get(gpu, Fraction(gpu))
 
     def asked(self, group: Thing, size: Any) -> Any:

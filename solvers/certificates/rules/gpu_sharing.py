@@ -106,7 +106,7 @@ class Table:
 
     @cached_property
     def beside(self) -> list[dict[int, Fraction]]:
-        """By job, how much those slow it down that can share a GPU with it."""
+        """For each job, how much those slow it down that can share a GPU with it."""
         every = range(len(self.work))
         return [{k: self.xi(j, k) for k in every if k != j and self.fits_with(j, k)} for j in every]
 

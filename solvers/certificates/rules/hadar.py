@@ -183,7 +183,7 @@ def prices(instance: Mapping[str, Any], options: Mapping[str, Any], model: Any) 
 
 
 def _by_slot(blocks: Any, devices: Mapping[str, int], horizon: int) -> list[tuple[dict[str, int], int]]:
-    """By slot, prices by type in units of 1 / 2^40 and the number of the block; slot 0 is not used."""
+    """The prices of each slot, by type in units of 1 / 2^40 and the number of the block; slot 0 is not used."""
     if horizon > MOST_SLOTS:
         raise ValueError(f"blocks are for a horizon of at most {MOST_SLOTS} slots")
     if len(blocks) * len(devices) > MOST_PAIRS:
@@ -206,7 +206,7 @@ def _by_slot(blocks: Any, devices: Mapping[str, int], horizon: int) -> list[tupl
 
 
 def cheapest(job: Job, line: Mapping[str, int], devices: Mapping[str, int]) -> list[int]:
-    """By choice, what the cheapest gang costs in a slot; 0 for not running."""
+    """For each choice, what the cheapest gang costs in a slot; 0 for not running."""
     found = [0]
     for _, kinds in job.choices:
         need, cost = job.workers, 0

@@ -311,7 +311,7 @@ def _one_or_two(instance: Mapping[str, Any], gang: int, spans: list[Any], model:
 
 
 def completions(instance: Mapping[str, Any], solution: Mapping[str, Any]) -> list[tuple[int, list[int]]]:
-    """By job, its last slot and the number of rings it meets in each of its slots; slot by slot."""
+    """Each job's last slot and the number of rings it meets in each of its slots; slot by slot."""
     jobs = instance["jobs"]
     held = [solution["placement"][job["id"]] for job in jobs]
     crossed = [{s for s, g in place.items() if g < job["gpus"]} for job, place in zip(jobs, held, strict=True)]

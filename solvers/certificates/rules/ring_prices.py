@@ -126,7 +126,7 @@ def forest(instance: Mapping[str, Any]) -> Tree | None:
 
 
 def _on_tree(tree: Tree, room: Sequence[int], each: Sequence[int], between: Sequence[Any], most: int) -> list[Any]:
-    """By number of workers, the least cost of a ring: it uses a link of a tree both ways if it has workers on both
+    """Least cost of a ring by number of workers: it uses a link of a tree both ways if it has workers on both
     sides, and no more is needed.
 
     ``table[v][m]``: m workers below v, its own included, the others elsewhere; links above v are not counted.
@@ -196,7 +196,7 @@ MOST = 12
 def _closed(
     root: int, apart: list[list[Any]], room: list[int], each: list[int], most: int, critical: list[int]
 ) -> list[tuple[Any, Any]]:
-    """By number of workers from 1 on, the least cost of a walk from `root` over later hosts and back, and the walk as
+    """Least costs, for 1 worker and more, of a walk from `root` over later hosts and back, and the walk as
     (last host, workers, walk before); `critical` hosts are visited once. () where there is none.
     """
     bit = {s: 1 << k for k, s in enumerate(critical)}

@@ -165,7 +165,7 @@ class GridModel:
             self.model.add_no_overlap(intervals)
 
     def _add_memory(self) -> None:
-        """Of each least set that does not fit a GPU two are apart."""
+        """Constraints that keep two jobs of each least set that does not fit a GPU apart."""
         parts = clock_of(self.grid.instance).memory
         apart: dict[tuple[int, int], Any] = {}
         for here in self.sharing.jobs:
@@ -269,7 +269,7 @@ class GridModel:
             self.model.add(overlap <= self.end[one] - self.begin[other] + 1).only_enforce_if(met)
 
     def _extremes(self, members: Sequence[AllReduce], which: str) -> dict[AllReduce, Any]:
-        """By all-reduce, a literal that it is the one of `members` that ends first, or that begins last."""
+        """For each all-reduce, a literal that it is the one of `members` that ends first, or that begins last."""
         key = (frozenset(members), which)
         if key not in self._chosen:
             model = self.model

@@ -121,7 +121,7 @@ class Gangs:
 
     @cached_property
     def pairs(self) -> dict[tuple[int, int], tuple[int, int]]:
-        """Those that gain, each job with the most promising others of its width."""
+        """The pairs that gain, each job with the most promising others of its width."""
         jobs, memory = self.instance.jobs, self.clock.memory
         free = [j for j, wide in enumerate(self.wide) if wide and jobs[j].placement is None]
         if len(free) > MOST_PAIRED:
@@ -240,7 +240,7 @@ class Gangs:
         return own + [(s, self.sizes[s]) for s in sorted({s for s, _ in own})] if self.wide[j] else own
 
     def need(self, j: int) -> Need:
-        """Of which jobs that need the same all fit or none."""
+        """The need of a job. Jobs of the same need all fit, or none does."""
         return self.instance.given[j] or (self.instance.jobs[j].gpus, self.wide[j])
 
     def listed(self, groups: Iterable[tuple[int, ...]], ready: Sequence[int] | None = None) -> Laid:

@@ -289,7 +289,7 @@ def laid_out(cluster: Cluster, plan: Plan, now: Now, limit: int, rows: Ints) -> 
 
 @njit_inner
 def _draw_place(cluster: Cluster, plan: Plan, j: int, room: Ints, state: Ints) -> None:
-    """As few servers at random as hold the job; now and then any GPUs."""
+    """A random place on as few servers as hold the job; now and then on any GPUs."""
     width, servers = cluster.width[j], len(cluster.size)
     for g in range(len(room)):
         room[g] = g

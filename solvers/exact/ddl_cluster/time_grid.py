@@ -81,12 +81,12 @@ class Grid:
 
     @cached_property
     def arrival(self) -> tuple[int, ...]:
-        """By job."""
+        """Each job's arrival, in steps."""
         return tuple(self.steps(exact(job.arrival)) for job in self.instance.jobs)
 
     @cached_property
     def compute(self) -> tuple[tuple[int, int], ...]:
-        """By job, the steps of a forward and of a backward task."""
+        """For each job, the steps of a forward and of a backward task."""
         return tuple((self.steps(exact(job.forward)), self.steps(exact(job.backward))) for job in self.instance.jobs)
 
     @cached_property
@@ -96,13 +96,13 @@ class Grid:
 
     @cached_property
     def transfer(self) -> tuple[Fraction, ...]:
-        """By job, b message in steps, not rounded."""
+        """For each job, b message in steps, not rounded."""
         b = exact(self.instance.link.seconds_per_unit)
         return tuple(b * exact(job.message) * Fraction(10) ** self.digits for job in self.instance.jobs)
 
     @cached_property
     def servers(self) -> tuple[frozenset[int], ...]:
-        """By job, the servers it spans."""
+        """The servers that each job spans."""
         return tuple(frozenset(server for server, _ in gpus) for gpus in self.placement)
 
     @cached_property
@@ -112,7 +112,7 @@ class Grid:
 
     @cached_property
     def least_iteration(self) -> tuple[int, ...]:
-        """By job, the steps of an iteration at the least."""
+        """The least steps of each job's iteration."""
         return tuple(
             sum(self.compute[j]) + (self.latency + floor(self.transfer[j]) if j in self.spanning else 0)
             for j in range(len(self.servers))
@@ -120,7 +120,7 @@ class Grid:
 
     @cached_property
     def last_finish(self) -> tuple[int, ...]:
-        """By job, the last step at which it can finish in a schedule no worse than `most`.
+        """For each job, the last step at which it can finish in a schedule no worse than `most`.
 
         All others take at least the time they take alone.
         """

@@ -244,7 +244,7 @@ class _Model:
         model.maximize(total)
 
     def workers(self, value: Value) -> dict[tuple[int, int], int]:
-        """By job and slot, as a point of the model has them."""
+        """The workers by job and slot, as a point of the model has them."""
         return {key: value(x) for key, x in self._x.items()}
 
 

@@ -129,7 +129,7 @@ class RingSearch(BranchAndPrice[Rules, Column, Floats]):
         return bool(np.all(clear)) or self.check(self.solution_of(choice.items)).feasible
 
     def prices(self, duals: Floats) -> Floats:
-        """Of the capacities and cuts."""
+        """The prices of capacities and cuts."""
         return duals[: len(self.subproblem.rows)]
 
     def solution_of(self, items: Sequence[Column | None]) -> Solution:

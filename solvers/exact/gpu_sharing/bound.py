@@ -100,7 +100,7 @@ def lower_bound(instance: GpuSharingInstance) -> float | None:
 
 
 def preemptive_bound(instance: GpuSharingInstance) -> float | None:
-    """As :func:`lower_bound`, for schedules outside the model: every job may pause, with all its GPUs at a time.
+    """The :func:`lower_bound` for schedules outside the model: every job may pause, with all its GPUs at a time.
 
     Slots that go into restoring a job only make a schedule longer, so it holds with them, too.
     """
@@ -148,7 +148,7 @@ def priced(instance: GpuSharingInstance) -> Priced:
 @lru_cache(maxsize=64)
 @once_per_instance
 def priced_together(instance: GpuSharingInstance) -> Priced | None:
-    """As :func:`priced`, with a price for every job, and gangs as a whole; None beyond some size.
+    """The bound of :func:`priced`, with a price for every job, and gangs as a whole; None beyond some size.
 
     The work of a slot is worth no more than that of the best set of jobs that fit the cluster together, each alone on
     its GPUs or at the pace of its best partner in the set: :func:`~.together.worth_together`.
@@ -199,7 +199,7 @@ def priced_starts(instance: GpuSharingInstance) -> Ints:
 
 
 def _price(instance: GpuSharingInstance, pauses: bool) -> Priced:
-    """As :func:`priced`; where every job pauses, all of its slots are priced one by one."""
+    """The bound of :func:`priced`; where every job pauses, all of its slots are priced one by one."""
     data = tables(instance)
     classes = _classes(data)
     weights = np.zeros(0) if classes is not None else capacity_weights(data)

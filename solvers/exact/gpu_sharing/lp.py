@@ -313,7 +313,7 @@ def _meet(
 
 
 def shortest_runs(columns: Columns, jobs: int) -> Ints:
-    """Of each job, the fewest slots of a column."""
+    """The fewest slots of a column of each job."""
     shortest = np.full(jobs, int((columns.start + columns.slots).max(initial=1)))
     np.minimum.at(shortest, columns.job, columns.slots)
     return shortest
@@ -359,7 +359,7 @@ def losses(choices: Choices) -> Floats:
 
 
 def spare(loss: Floats, slack: float | Floats) -> Floats:
-    """Of d - W slots, what a run with these :func:`losses` may lose: nothing where no loss is so small."""
+    """The part of d - W slots that a run with these :func:`losses` may lose: nothing where no loss is so small."""
     counted: Floats = np.where(slack < loss[loss > 0].min(initial=np.inf) - 1e-9, 0.0, slack)
     return counted
 

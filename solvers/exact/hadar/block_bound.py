@@ -122,7 +122,7 @@ def _short(data: ProgressTables, j: int) -> Automaton | None:
 def _price_whole(
     price: Floats, blocks: Blocks, capacity: Ints, job: JobTable, machine: Automaton, weight: float
 ) -> tuple[float, int, Floats]:
-    """As :func:`~schedgap.formulations.hadar.block_pricing.price_job`, exactly: by slot and progress.
+    """The result of :func:`~schedgap.formulations.hadar.block_pricing.price_job`, exactly: by slot and progress.
 
     Utilities do not rise and costs are not negative, so that later finishes are looked at only where they may be worth
     more than the best so far.

@@ -171,7 +171,7 @@ class ScheduleSearch(BranchAndPrice[JobRules, Schedule, Prices]):
         return schedule_of(column)
 
     def prices(self, duals: Floats) -> Prices:
-        """Of devices and of cuts."""
+        """The prices of devices and of cuts."""
         return self.scheduler.prices(duals)
 
     def solution_of(self, items: Sequence[Schedule | None]) -> Solution:

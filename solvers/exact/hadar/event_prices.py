@@ -47,7 +47,7 @@ class _Jobs(NamedTuple):
 
 
 class _Hulls(NamedTuple):
-    """Of every bucket the lower hull of (progress, cost) of a slot: pieces of rising slope, and where they lead to."""
+    """Lower hulls of a slot's (progress, cost), one a bucket: pieces of rising slope, and where they lead to."""
 
     slope: Floats
     progress: Floats

@@ -67,7 +67,7 @@ class BestSchedule(Incumbent):
         return better
 
     def propose_schedule(self, start: Sequence[int], placement: Placement, source: str = "") -> int | None:
-        """As :meth:`propose`, with first slots (counted from 1) and placements by position."""
+        """The proposal of :meth:`propose`, with first slots (counted from 1) and placements by position."""
         solution = self.as_solution(start, placement)
         makespan = simulate(self.instance, solution["start"], solution["placement"]).makespan
         if makespan is None or makespan > self.ceiling:

@@ -226,7 +226,7 @@ class IntervalModel:
         self.model.add(self.start[pivot] + self.end[pivot] <= self.makespan)
 
     def _size(self, j: int) -> tuple[int, int, int]:
-        """By which the largest job comes first."""
+        """The size by which the largest job comes first."""
         return -self.options[j].gpus, -(self.options[j].duration or 0), j
 
     def _order_equal_jobs(self) -> None:
