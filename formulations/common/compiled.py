@@ -128,7 +128,7 @@ def njit_kernel(function: Function) -> Function:
 
 
 def njit_inline(function: Function) -> Function:
-    """A decorator like :func:`njit_kernel`, for a function that LLVM is to write into its callers, and that only they call.
+    """A decorator like :func:`njit_kernel`, for a function that LLVM writes into its only callers.
 
     The code is as fast as with numba's own inlining, and compiled in
     two thirds of the time: types are inferred once a function, not once a call.
