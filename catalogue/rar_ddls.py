@@ -62,6 +62,7 @@ class RarDdls(FamilyProblem[RarDdlsInstance]):
             "paper 000, (1)-(9)",
             f"{_MODELS}.time_indexed:build_ilp",
             plain=f"{_MODELS}.equations:build_equations",
+            changed="schedgap.solvers.exact.rar_ddls.changed:solve_changed",
         ),
         Form(
             "schedule-set",

@@ -252,11 +252,15 @@ def model(instance: InstanceLike, form: str | None = None, tighten: bool = False
     declarative = problem.model(given, form, tighten, settings)
     if declarative is None:
         raise InputError(f"problem {problem.id}: has no declarative model")
+    from schedgap.catalogue.changing import aids_of
     from schedgap.solvers.model import Model
 
     default = problem.default_form(tighten)
     name = default.id if form is None and default is not None else form
-    return Model(declarative, lambda solution: problem.check(given, solution), f"{problem.id}, form {name}")
+    title = f"{problem.id}, form {name}"
+    return Model(
+        declarative, lambda solution: problem.check(given, solution), title, aids_of(problem, given, name, tighten)
+    )
 
 
 def export(instance: InstanceLike, out: str | Path, form: str = "mps") -> None:

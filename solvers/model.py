@@ -13,6 +13,7 @@ from typing import Any
 
 import pulp
 
+from schedgap.formulations.common.changes import Changes, OwnRow, Place
 from schedgap.formulations.common.check import CheckReport, Violation
 from schedgap.formulations.common.declarative import DeclarativeModel
 from schedgap.formulations.common.errors import InputError, RejectedSolution, near
@@ -20,6 +21,7 @@ from schedgap.formulations.common.files import check_writable
 from schedgap.formulations.common.instance import Solution
 from schedgap.formulations.common.layout import Key, Layout, NamedRow
 from schedgap.formulations.common.numbers import CHECK_TOLERANCE, MAXIMISE, MINIMISE, exact
+from schedgap.solvers.changed import Aids, Beginning, with_orderings
 from schedgap.solvers.engines import engine as find_engine
 from schedgap.solvers.engines.arrays import drop_row, rows_of
 from schedgap.solvers.engines.declarative import Check, solve_declarative
@@ -31,6 +33,8 @@ CONTINUOUS_TOLERANCE = Fraction(1, 10**6)
 OF_SOLVERS = 1e-5
 """How far from a whole number, and out of its range, another solver's value may be."""
 FORMATS = ("mps", "lp")
+DEFAULT_ENGINE = "highs"
+"""The engine where no exact method of the problem takes the changes."""
 
 
 class Model:
@@ -41,7 +45,7 @@ class Model:
     title : problem and form
     """
 
-    def __init__(self, declarative: DeclarativeModel, check: Check, title: str) -> None:
+    def __init__(self, declarative: DeclarativeModel, check: Check, title: str, aids: Aids | None = None) -> None:
         if declarative.layout is None:
             raise InputError(f"{title}: this model has no named parts")
         self._declarative = declarative
@@ -51,6 +55,7 @@ class Model:
         self._built_rows = {name for name, _ in rows_of(declarative.problem)}
         self._goal = declarative.problem.objective, declarative.problem.sense
         self._judged: set[str] = set()
+        self._aids = aids or Aids()
         self.title = title
 
     @property
@@ -144,10 +149,48 @@ class Model:
 
     minimize, maximize = minimise, maximise
 
+    @property
+    def changes(self) -> Changes:
+        """The own rows and the own objective, by the names of their variables, in exact numbers."""
+        self._judge_changes()
+        rows = dict(rows_of(self.problem))
+        places = {v: (family, key) for family, members in self.variables.items() for key, v in members.items()}
+
+        def terms(expression: Any) -> dict[Place, Fraction]:
+            named: dict[Place, Fraction] = {}
+            for variable, coefficient in expression.items():
+                family, key = places[variable]
+                named[family, key if isinstance(key, tuple) else (key,)] = exact(float(coefficient))
+            return named
+
+        own = [OwnRow(n, terms(rows[n].expr), rows[n].sense, exact(_level(rows[n]))) for n in self.own_rows]
+        goal = self.problem.objective
+        return Changes(
+            tuple(own),
+            terms(goal) if self._own_objective else None,
+            exact(float(goal.constant)) if self._own_objective else Fraction(0),
+            self.problem.sense,
+            {name: tuple(i.strip() for i in kind.index.split(",") if i) for name, kind in self._layout.kinds.items()},
+        )
+
     def solve(
-        self, engine: str = "highs", *, time_limit: float | None = None, seed: int = 0, threads: int | None = None
+        self,
+        engine: str | None = None,
+        *,
+        start: Solution | None = None,
+        time_limit: float | None = None,
+        seed: int = 0,
+        threads: int | None = None,
     ) -> Result:
         """Solve, and let the problem's checker and the own rows judge the solution.
+
+        Parameters
+        ----------
+        engine : an engine; where not given, the problem's exact method that takes own rows and objectives
+            (rar-ddls: ``cp``), or ``highs`` where there is none or a change is beyond what it can say
+        start : a schedule to start from, a heuristic's or that of an earlier result; where it breaks an own row it is
+            repaired, as the heuristics' schedules are, the best of which is the start where none is given
+        time_limit : seconds, the search for a start included
 
         Returns
         -------
@@ -162,10 +205,18 @@ class Model:
         """
         options = SolveOptions(deadline=Deadline.after(time_limit), seed=seed, threads=threads)
         if self._declarative.abstract:
-            return self._solve_abstract(engine, options)
-        # engines may add cuts of their own: they get a copy
-        model = replace(self.declarative, problem=self.problem.copy())
-        result = self._within(solve_declarative(lambda: model, engine, options, self.check))
+            return self._solve_abstract(engine or DEFAULT_ENGINE, options)
+        beginning = Beginning(self._aids, self.declarative, self.changes, self.check, options)
+        options = beginning.start(engine or DEFAULT_ENGINE, start)
+        exact_result = self._aids.exact(self.changes, options, self.check) if engine is None else None
+        if exact_result is not None:
+            result = exact_result
+        else:
+            # engines may add cuts of their own: they get a copy
+            model = with_orderings(self.declarative, self.problem.copy(), self.changes)
+            model = replace(model, bound=beginning.bound())
+            result = solve_declarative(lambda: model, engine or DEFAULT_ENGINE, options, self.check)
+        result = self._within(replace(result, info={**beginning.info, **result.info}))
         if result.solution is None or not self._own_objective:
             return result
         own = self._check(result.solution).objective

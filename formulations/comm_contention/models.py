@@ -23,7 +23,7 @@ VARIABLES = {
     "count": VariableFamily("position, active", "K: 1 where so many are active before the position", free=True),
     "gap": VariableFamily("position, active", "d: how long, where so many are active", free=True),
     "moved": VariableFamily("task, position", "y: its volume in the gap before the position", free=True),
-    "start": VariableFamily("task", "when it is admitted, in seconds"),
+    "start": VariableFamily("task", "when it is admitted, in seconds", decision=True),
     "finish": VariableFamily("task", "when it is complete, in seconds"),
 }
 ROWS = {

@@ -87,6 +87,9 @@ class Form:
     tightens: bool = True  # there is a tightened variant, which engines solve
     opens: bool = True  # there is an untightened variant, which a user can change
     plain: str = ""  # the same of the untightened variant, where another function makes that
+    # ``package.module:function`` of (instance, changes, options, check): an exact method's answer where a user changed
+    # the untightened variant; None where the method cannot say the changes
+    changed: str = ""
 
     @property
     def options(self) -> Mapping[str, Option]:

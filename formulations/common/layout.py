@@ -7,6 +7,7 @@ import itertools
 import textwrap
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from enum import StrEnum
 from typing import NoReturn, TypeAlias
 
 import pulp
@@ -46,15 +47,40 @@ class VariableFamily:
     meaning: str  # what a variable says
     free: bool = False  # a schedule does not determine it, so no row and no objective of a user may be about it
     at_least: bool = False  # the model may have more of it than the schedule it stands for, never less
+    decision: bool = False  # with the other families so marked it fixes the schedule; all else follows
+
+
+class Role(StrEnum):
+    """What a family of rows cuts off, and so when it may stay in a model that a user changes."""
+
+    DEFINING = "defining"
+    """The model itself: a point that breaks it is no schedule. It always stays."""
+    VALID = "valid"
+    """Fractional points and no schedule. It stays whatever a user adds."""
+    DOMINANCE = "dominance"
+    """Schedules, but no less than one optimum of the problem's own objective stays: any change may want the others."""
+    SYMMETRY = "symmetry"
+    """Schedules that differ from one that stays by equals in each other's place: until a change tells these apart."""
 
 
 @dataclass(frozen=True)
 class RowFamily:
-    """Rows of one kind."""
+    """Rows of one kind.
+
+    Raises
+    ------
+    ValueError
+        It cuts off something beside what defines the model, and does not say why that may be.
+    """
 
     equation: str  # the paper's, such as ``(1)``, or "objective"; "" for rows that are ours
     meaning: str  # the row as a formula or in words
-    tightening: bool = False  # it holds in some optimal solution, not in every feasible one
+    role: Role = Role.DEFINING
+    why: str = ""  # the reason why it cuts off no more than its role says; the equation is that of a defining one
+
+    def __post_init__(self) -> None:
+        if (self.role is Role.DEFINING) == bool(self.why):
+            raise ValueError(f"row family {self.meaning!r}: a reason is what every role but defining needs")
 
     def prefix(self, name: str) -> str:
         """How the rows of the family called `name` begin."""
@@ -103,6 +129,18 @@ FEW = 8
 """Keys that a message shows."""
 
 
+@dataclass(frozen=True)
+class Ordering:
+    """One row of the role symmetry: it orders two equals, and stays until a change of the model tells them apart."""
+
+    kind: str  # index of the variables, such as ``job``
+    # first, second: the two members of that index
+    first: str
+    second: str
+    name: str
+    terms: Sequence[Term]  # at most 0 in sum
+
+
 @dataclass
 class Layout:
     """A PuLP problem with its parts by name; builders add to it, users look things up."""
@@ -116,6 +154,7 @@ class Layout:
     variables: dict[str, dict[Key, pulp.LpVariable]] = field(default_factory=Families)
     rows: dict[str, list[str]] = field(default_factory=dict)  # names of the rows of each family
     family_of: dict[pulp.LpVariable, str] = field(default_factory=dict)
+    orderings: list[Ordering] = field(default_factory=list)  # rows that are not in the problem before it is solved
     _names: set[str] = field(default_factory=set)
 
     def variable(
@@ -145,6 +184,11 @@ class Layout:
     def numbered(self, family: str, terms: Iterable[Term], relation: str, right: float) -> None:
         """A new row whose key is its number in the family."""
         self.row(family, (len(self.rows.get(family, ())) + 1,), terms, relation, right)
+
+    def order(self, family: str, kind: str, first: str, second: str, terms: Iterable[Term]) -> None:
+        """Two equal members of an index: the sum of `terms` is at most 0, as long as nothing tells them apart."""
+        name = self._name(self.laws[family].prefix(family), (first, second))
+        self.orderings.append(Ordering(kind, first, second, name, tuple(terms)))
 
     def impossible(self, key: Sequence[str | int], family: str = "impossible") -> None:
         """A row that nothing meets; the families ``impossible`` must be declared."""
@@ -176,7 +220,10 @@ class Layout:
         width = max((len(p) for p in prefixes.values()), default=0)
         for family, names in self.rows.items():
             law = self.laws[family]
-            lines += _wrapped(f"  {prefixes[family]:<{width}}  {len(names):>6}  {law.equation:<11}", law.meaning)
+            reason = f" ({law.role}: {law.why})" if law.why else ""
+            lines += _wrapped(
+                f"  {prefixes[family]:<{width}}  {len(names):>6}  {law.equation:<11}", law.meaning + reason
+            )
         return lines
 
     def _name(self, family: str, key: Sequence[str | int]) -> str:

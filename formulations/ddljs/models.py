@@ -40,7 +40,7 @@ from schedgap.formulations.ddljs.utility_tables import resolution, table
 Value = Callable[[pulp.LpVariable], float]
 
 VARIABLES = {
-    "workers": VariableFamily("job, slot, node", "y_is[t]: workers of the job on the server"),
+    "workers": VariableFamily("job, slot, node", "y_is[t]: workers of the job on the server", decision=True),
     "host": VariableFamily("job, slot, node", "x_is[t]: 1 where it has any there"),
     "uses": VariableFamily("job, slot, from, to", "how often its ring uses the link", at_least=True),
     "root": VariableFamily("job, slot, node", "1 for a host from which the others are reached", free=True),

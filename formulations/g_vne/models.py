@@ -25,7 +25,7 @@ import pulp
 
 from schedgap.formulations.common.declarative import DeclarativeModel
 from schedgap.formulations.common.instance import Solution
-from schedgap.formulations.common.layout import Layout, RowFamily, Term, VariableFamily
+from schedgap.formulations.common.layout import Layout, Role, RowFamily, Term, VariableFamily
 from schedgap.formulations.common.numbers import MAXIMISE
 from schedgap.formulations.common.substrate import common_step, row_limit
 from schedgap.formulations.g_vne.instance import GVneInstance
@@ -40,8 +40,10 @@ Key = tuple[int, int, int, int]
 
 
 VARIABLES = {
-    "ring": VariableFamily("job, size", "chi: 1 where the job runs as a ring of so many workers"),
-    "place": VariableFamily("job, size, position, node", "rho: 1 where the worker of the position is on the node"),
+    "ring": VariableFamily("job, size", "chi: 1 where the job runs as a ring of so many workers", decision=True),
+    "place": VariableFamily(
+        "job, size, position, node", "rho: 1 where the worker of the position is on the node", decision=True
+    ),
     "route": VariableFamily(
         "job, size, position, from, to", "theta: 1 where the ring edge to the next position uses the link"
     ),
@@ -56,7 +58,12 @@ ROWS = {
     "simple": RowFamily("", "rank[v] >= rank[u] + 1 where route[i,k,a,u,v] = 1: no node twice"),
     "node": RowFamily("(18)", "(16) in (18): sum of demand place <= capacity of the node, by resource"),
     "link": RowFamily("(19)", "(17) in (19): sum of bandwidth route <= bandwidth of the link"),
-    "turned": RowFamily("", "position 0 is on the node of smallest index", tightening=True),
+    "turned": RowFamily(
+        "",
+        "position 0 is on the node of smallest index",
+        Role.SYMMETRY,
+        "a ring turned by one place is the same ring with the same loads",
+    ),
 }
 
 

@@ -10,7 +10,7 @@ import pulp
 
 from schedgap.formulations.common.declarative import DeclarativeModel
 from schedgap.formulations.common.instance import Solution
-from schedgap.formulations.common.layout import IMPOSSIBLE, NEVER, Layout, RowFamily, Term, VariableFamily
+from schedgap.formulations.common.layout import IMPOSSIBLE, NEVER, Layout, Role, RowFamily, Term, VariableFamily
 from schedgap.formulations.common.numbers import exact
 from schedgap.formulations.gpu_sharing.gpu_lists import placed
 from schedgap.formulations.gpu_sharing.instance import GpuSharingInstance
@@ -52,7 +52,12 @@ ROWS = {
     "memory": RowFamily("", "modes that do not fit one GPU together do not share"),
     "level": RowFamily("(14)", "slowdowns at least those of the jobs beside"),
     "budget": RowFamily("(13)", "losses of the run <= what so many slots may lose"),
-    "steps": RowFamily("", "slots at a slowdown or worse <= what the run may have", tightening=True),
+    "steps": RowFamily(
+        "",
+        "slots at a slowdown or worse <= what the run may have",
+        Role.VALID,
+        "a run that loses more than its column allows does not end in it: the budget, level by level",
+    ),
     "impossible": NEVER,
 }
 

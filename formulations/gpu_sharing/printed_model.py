@@ -18,12 +18,12 @@ from schedgap.formulations.gpu_sharing.instance import GpuSharingInstance
 from schedgap.formulations.gpu_sharing.schedule import simulate
 
 PRINTED_VARIABLES = {
-    "start": VariableFamily("job, slot", "1 where the job starts in the slot"),
+    "start": VariableFamily("job, slot", "1 where the job starts in the slot", decision=True),
     "end": VariableFamily("job, slot", "1 where it completes in the slot"),
     "run": VariableFamily("job, slot", "1 from its start slot to its end slot"),
-    "gpu": VariableFamily("job, server, index", "1 where it has the GPU while it runs"),
+    "gpu": VariableFamily("job, server, index", "1 where it has the GPU while it runs", decision=True),
     "held": VariableFamily("job, server, index, slot", "y_jg(t): 1 where it has the GPU in the slot"),
-    "steps": VariableFamily("job, steps", "1 for its accumulation steps"),
+    "steps": VariableFamily("job, steps", "1 for its accumulation steps", decision=True),
     "meet": VariableFamily("job, job, server, index", "1 where the GPU is one of both jobs"),
     "beside": VariableFamily("job, job, slot", "1 where both run and share a GPU"),
     "pace": VariableFamily("job, steps, slowdown, slot", "1 where it runs with these steps at this slowdown"),

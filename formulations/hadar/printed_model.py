@@ -16,7 +16,9 @@ from schedgap.formulations.hadar.solution import by_slot
 from schedgap.formulations.hadar.tables import JobTable, small_units, tables
 
 PRINTED_VARIABLES = {
-    "devices": VariableFamily("job, machine, type, slot", "w_jh^r(t), devices of the type that the job has there"),
+    "devices": VariableFamily(
+        "job, machine, type, slot", "w_jh^r(t), devices of the type that the job has there", decision=True
+    ),
     "run": VariableFamily("job, slot", "1 where the job has its devices in the slot"),
     "uses": VariableFamily("job, type, slot", "1 where it has some of the type"),
     "rate": VariableFamily("job, level, slot", "1 where x_j(t) of (1b) is the level's rate, the fastest first"),

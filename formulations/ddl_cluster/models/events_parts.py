@@ -7,7 +7,7 @@ from itertools import combinations, product
 import pulp
 
 from schedgap.formulations.common.errors import ModelTooLarge
-from schedgap.formulations.common.layout import Layout, RowFamily, Term, VariableFamily
+from schedgap.formulations.common.layout import Layout, Role, RowFamily, Term, VariableFamily
 from schedgap.formulations.ddl_cluster.instance import DdlClusterInstance, Gpu
 from schedgap.formulations.ddl_cluster.timetable import AllReduce
 
@@ -15,7 +15,7 @@ Terms = list[Term]
 
 
 VARIABLES = {
-    "place": VariableFamily("job, server, GPU", "1 where a worker of the job is on the GPU"),
+    "place": VariableFamily("job, server, GPU", "1 where a worker of the job is on the GPU", decision=True),
     "uses": VariableFamily("job, server", "1 where a worker of the job is on the server"),
     "spans": VariableFamily("job", "1 where it is on several servers, so that it has all-reduces"),
     "forward": VariableFamily("job, iteration, server, GPU", "when the forward task there starts; 0 without a worker"),
@@ -44,9 +44,19 @@ ROWS = {
     "there": RowFamily("", "tasks are where the worker is"),
     "follows": RowFamily("", "a task starts after what it waits for in its own job"),
     "barrier": RowFamily("", "on one server an iteration ends with the last of its backward tasks"),
-    "length": RowFamily("", "implied: an iteration takes no less than alone"),
+    "length": RowFamily(
+        "",
+        "an iteration takes no less than alone",
+        Role.VALID,
+        "contention and waiting only ever add to the chain of its tasks",
+    ),
     "disjoint": RowFamily("", "two tasks on one GPU do not overlap"),
-    "chain": RowFamily("", "implied: what is before a task is before what follows it"),
+    "chain": RowFamily(
+        "",
+        "what is before a task is before what follows it",
+        Role.VALID,
+        "orders on a GPU are transitive along the tasks of a job",
+    ),
     "memory": RowFamily("", "of jobs that do not fit one GPU together, two are apart"),
     "apart": RowFamily("", "the second starts after the first has finished, where apart = 1"),
     "placed": RowFamily("", "each begin and each end has one position, each position one of them"),
@@ -56,7 +66,12 @@ ROWS = {
     "level": RowFamily("(5)", "k is the largest number of transfers on one of its servers"),
     "sharing": RowFamily("(5)", "g = d for the k that there is"),
     "moved": RowFamily("(5)", "the sum of the moved is the sum of g b / (k b + (k - 1) eta)"),
-    "link": RowFamily("(5)", "implied: a link moves no more than one transfer alone does, and a transfer needs two"),
+    "link": RowFamily(
+        "(5)",
+        "a link moves no more than one transfer alone does, and a transfer needs two",
+        Role.VALID,
+        "k transfers share at most the rate of one, at the ends of each of them",
+    ),
     "whole": RowFamily("", "all of a message is moved, while it transfers"),
 }
 

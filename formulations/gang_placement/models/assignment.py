@@ -15,7 +15,7 @@ import pulp
 
 from schedgap.formulations.common.declarative import DeclarativeModel
 from schedgap.formulations.common.errors import ModelRefused
-from schedgap.formulations.common.layout import Layout, RowFamily, Term, VariableFamily
+from schedgap.formulations.common.layout import Layout, Role, RowFamily, Term, VariableFamily
 from schedgap.formulations.common.numbers import MAXIMISE, exact
 from schedgap.formulations.gang_placement.instance import WHOLE, Domain, Gang, GangPlacementInstance, Running, Shape
 from schedgap.formulations.gang_placement.models.fragmentation import Fragments, Sums
@@ -26,16 +26,16 @@ LARGEST_WHOLE = 2**53
 """Below it every whole number is a float."""
 
 VARIABLES = {
-    "placed": VariableFamily("gang", "1 where the gang is placed"),
-    "pods": VariableFamily("gang, group, node", "pods of the group on the node"),
+    "placed": VariableFamily("gang", "1 where the gang is placed", decision=True),
+    "pods": VariableFamily("gang, group, node", "pods of the group on the node", decision=True),
     "part": VariableFamily("gang, group, node, device", "of those, how many have a part of the device"),
     "whole": VariableFamily("node, device", "1 where the device is taken whole"),
     "filled": VariableFamily("gang, group", "1 where the group is whole, so that the next one may begin", free=True),
     "domain": VariableFamily("gang, level, domain", "1 where pods of the gang may lie in the domain", at_least=True),
     "flavour": VariableFamily("gang, group, flavour", "1 where pods of the group may lie on its nodes", at_least=True),
     "split": VariableFamily("gang", "1 where the gang lies in several domains of its preferred level", at_least=True),
-    "ended": VariableFamily("running", "1 where it is preempted"),
-    "moved": VariableFamily("running, node", "1 where it goes to the node"),
+    "ended": VariableFamily("running", "1 where it is preempted", decision=True),
+    "moved": VariableFamily("running, node", "1 where it goes to the node", decision=True),
     "moved_part": VariableFamily("running, node, device", "1 where it has a part of the device then"),
     "fits": VariableFamily("shape, node", "1 where a pod of the shape could still run there", free=True),
     "useful": VariableFamily("shape, node, device", "1 where it could, and has the device for it", free=True),
@@ -52,7 +52,12 @@ ROWS = {
     "wholes": RowFamily("(2)", "sum_d whole[n,d] = devices asked for on n"),
     "device": RowFamily("(2)", "sum gpu part + 1000 whole + what stays <= the device"),
     "devices": RowFamily("(2)", "devices asked for on n <= those entirely free"),
-    "rounded": RowFamily("(2)", "sum floor(devices / s) pods <= floor(entirely free / s), for each size s"),
+    "rounded": RowFamily(
+        "(2)",
+        "sum floor(devices / s) pods <= floor(entirely free / s), for each size s",
+        Role.VALID,
+        "devices / s <= whole numbers of pods, rounded (Chvatal, Gomory)",
+    ),
     "resource": RowFamily("(3)", "sum request pods + what stays <= the node's"),
     "one_domain": RowFamily("(5)", "sum_D domain[g,L,D] = placed[g]"),
     "inside": RowFamily("(5)", "pods of g in D <= count domain[g,L,D]"),
@@ -68,10 +73,27 @@ ROWS = {
     "fits": RowFamily("objective", "devices and resources that are left >= what the shape asks for, fits[s,n] times"),
     "lost": RowFamily("objective", "lost >= what is free of the device - device useful"),
     "held": RowFamily("", "a component that was solved before is as good as then"),
-    "nested": RowFamily("", "domain[g,L,D] <= domain of the next wider level around it", tightening=True),
-    "enough": RowFamily("", "pods of g in D <= what so many of its largest parts hold", tightening=True),
-    "equal_gangs": RowFamily("", "of equal gangs the first are placed", tightening=True),
-    "equal_devices": RowFamily("", "of equal devices the first are used most", tightening=True),
+    "nested": RowFamily(
+        "",
+        "domain[g,L,D] <= domain of the next wider level around it",
+        Role.VALID,
+        "a pod in D is in the domain around it",
+    ),
+    "enough": RowFamily(
+        "",
+        "pods of g in D <= what so many of its largest parts hold",
+        Role.VALID,
+        "pods lie in the parts that are used, which hold no more than as many of the largest",
+    ),
+    "equal_gangs": RowFamily(
+        "", "of equal gangs the first are placed", Role.SYMMETRY, "two equal gangs change places, node by node"
+    ),
+    "equal_devices": RowFamily(
+        "",
+        "of equal devices the first are used most",
+        Role.SYMMETRY,
+        "two equal devices of a node change places, part by part",
+    ),
 }
 
 
@@ -173,8 +195,7 @@ class _ModelBuilder:
         fragments = Fragments(self.layout, self.instance, self.free_of, self.left_of)
         if "fragmentation" in self.kinds:
             fragments.build()
-        if self.tighten:
-            self._equal_gangs()
+        self._equal_gangs()
         self._objective(fragments)
         return DeclarativeModel(
             self.layout.problem,
@@ -304,8 +325,7 @@ class _ModelBuilder:
         around: dict[Domain, pulp.LpVariable] = {(): placed}
         for depth in sorted(depths - {0}):
             used = self._domains(gang, depth)
-            if self.tighten:
-                self._nested(gang, depth, above, around)
+            self._nested(gang, depth, above, around)
             above, around = depth, used
             every: list[Term] = [(variable, 1.0) for variable in used.values()]
             name = (*self.instance.levels, "node")[depth - 1]
@@ -373,8 +393,7 @@ class _ModelBuilder:
         elif wholes:
             free = sum(part == WHOLE for part in self.capacity[n])
             self.layout.row("devices", (name,), wholes, "<=", free)
-            if self.tighten:
-                self._rounded(name, [(variable, item.shape.devices) for item, variable in there], free)
+            self._rounded(name, [(variable, item.shape.devices) for item, variable in there], free)
         resources = {resource for item, _ in there for resource, amount in item.shape.request.items() if amount}
         for resource in sorted(resources):
             left = self.left_of(n, resource)
@@ -463,8 +482,11 @@ class _ModelBuilder:
             kind = gang.model_copy(update={"id": "", "arrival": 0.0})
             if kind in alike:
                 placed = self.layout.variables["placed"]
-                terms = [(placed[alike[kind]], 1.0), (placed[gang.id], -1.0)]
-                self.layout.row("equal_gangs", (gang.id,), terms, ">=", 0)
+                terms: list[Term] = [(placed[gang.id], 1.0), (placed[alike[kind]], -1.0)]
+                if self.tighten:
+                    self.layout.row("equal_gangs", (gang.id,), terms, "<=", 0)
+                else:
+                    self.layout.order("equal_gangs", "gang", alike[kind], gang.id, terms)
             alike[kind] = gang.id
 
     def _digit(self, entry: Component, fragments: Fragments) -> Sums:

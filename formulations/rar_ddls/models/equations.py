@@ -3,22 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from itertools import pairwise
 from typing import Any
 
 import pulp
 
 from schedgap.formulations.common.declarative import DeclarativeModel
 from schedgap.formulations.common.instance import Solution
-from schedgap.formulations.common.layout import Layout, RowFamily, Term, VariableFamily
+from schedgap.formulations.common.layout import Layout, Role, RowFamily, Term, VariableFamily
 from schedgap.formulations.common.numbers import MINIMISE
+from schedgap.formulations.rar_ddls.bounds import lower_bound
 from schedgap.formulations.rar_ddls.dynamics import simulate
 from schedgap.formulations.rar_ddls.instance import RarDdlsInstance
+from schedgap.formulations.rar_ddls.models.extraction import identical_jobs
 from schedgap.formulations.rar_ddls.rates import rate_table
+from schedgap.formulations.rar_ddls.ring_cut import most_jobs
 
 VARIABLES = {
-    "start": VariableFamily("job, slot", "1 where the job starts in the slot: a_j"),
+    "start": VariableFamily("job, slot", "1 where the job starts in the slot: a_j", decision=True),
     "end": VariableFamily("job, slot", "1 where it completes in the slot: T_j"),
-    "gpus": VariableFamily("job, server", "its GPUs on the server while it runs"),
+    "gpus": VariableFamily("job, server", "its GPUs on the server while it runs", decision=True),
     "held": VariableFamily("job, server, slot", "y_js[t], its GPUs on the server in the slot"),
     "uses": VariableFamily("job, server", "1 where it has GPUs on the server"),
     "width": VariableFamily("job, servers", "1 where it uses so many servers"),
@@ -52,6 +56,30 @@ ROWS = {
     "latest": RowFamily("objective", "makespan >= T_j"),
     "attained": RowFamily("objective", "makespan <= T_j where last[j] = 1"),
     "one_last": RowFamily("objective", "sum_j last[j] = 1"),
+    "shortest": RowFamily(
+        "",
+        "ended by t <= started by t - d_j + 1, d_j its shortest duration",
+        Role.VALID,
+        "no rate is above that of the job alone on as few servers as hold it",
+    ),
+    "gangs": RowFamily(
+        "",
+        "jobs of at least g GPUs that run at once <= what all GPUs hold of them",
+        Role.VALID,
+        "those that run together hold no more than all GPUs: a knapsack of whole gangs",
+    ),
+    "floor": RowFamily(
+        "",
+        "makespan >= the certified bound of the instance",
+        Role.VALID,
+        "the bound is one on every schedule of the instance",
+    ),
+    "order": RowFamily(
+        "",
+        "equal jobs start in their order",
+        Role.SYMMETRY,
+        "equal jobs change places whole, and the rates of all stay",
+    ),
 }
 
 
@@ -98,6 +126,7 @@ class _Equations:
                 for t in self.slots:
                     self._contention(j, t)
         out.row("one_last", (), [(var["last"][j], 1.0) for j in self.jobs], "==", 1)
+        self._strengthen(makespan)
         return DeclarativeModel(
             problem=out.problem,
             extract=self._extract,
@@ -107,6 +136,33 @@ class _Equations:
             layout=out,
             tightened=False,
         )
+
+    def _strengthen(self, makespan: pulp.LpVariable) -> None:
+        """Rows that cut no schedule, and an order of equal jobs."""
+        out, instance = self.layout, self.instance
+        bound = lower_bound(instance)
+        if bound is not None and 1 < bound <= instance.horizon:
+            out.row("floor", (), [(makespan, 1.0)], ">=", bound)
+        start, end = out.variables["start"], out.variables["end"]
+        durations = rate_table(instance).best_duration.tolist()
+        for j, shortest in zip(self.jobs, durations, strict=True):
+            for t in self.slots if shortest > 1 else ():
+                ended = [(end[j, u], 1.0) for u in range(1, t + 1)]
+                started = [(start[j, u], -1.0) for u in range(1, t - int(shortest) + 2)]
+                out.row("shortest", (j, t), [*ended, *started], "<=", 0)
+        sizes = [job.gpus for job in instance.jobs]
+        for least in sorted(set(sizes)):
+            larger = [gpus for gpus in sizes if gpus >= least]
+            limit = most_jobs(larger, instance.total_gpus)
+            if limit < len(larger):
+                members = [p for p, gpus in enumerate(sizes) if gpus >= least]
+                for t in self.slots:
+                    running = [term for p in members for term in self._running(self.jobs[p], t, lambda n, p: 1.0)]
+                    out.row("gangs", (least, t), running, "<=", limit)
+        for group in identical_jobs(instance):
+            for first, second in pairwise(self.jobs[p] for p in group):
+                terms = [(start[first, t], float(t)) for t in self.slots]
+                out.order("order", "job", first, second, [*terms, *((start[second, t], -float(t)) for t in self.slots)])
 
     def _widths(self, j: int) -> range:
         return range(1, min(self.instance.jobs[j].gpus, len(self.servers)) + 1)

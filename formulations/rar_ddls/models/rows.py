@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 import pulp
 
-from schedgap.formulations.common.layout import IMPOSSIBLE, NEVER, Layout, RowFamily, Term, VariableFamily
+from schedgap.formulations.common.layout import IMPOSSIBLE, NEVER, Layout, Role, RowFamily, Term, VariableFamily
 
 Terms = list[Term]
 
@@ -39,10 +39,30 @@ ROWS = {
     "class": RowFamily("(8)", "the modes are those of the class of its number of servers"),
     "progress": RowFamily("(9)", "iterations made >= F_j; also divided by each rate and rounded up"),
     "makespan": RowFamily("objective", "no slot counts as used only after a job is complete"),
-    "shortest": RowFamily("", "a job on several servers runs for its shortest duration at least", tightening=True),
-    "gangs": RowFamily("", "how many gangs of at least some size run at once", tightening=True),
-    "ring_cut": RowFamily("", "how many rings a ring with a free link excludes", tightening=True),
-    "order": RowFamily("", "an order among identical jobs and among identical servers", tightening=True),
+    "shortest": RowFamily(
+        "",
+        "a job on several servers runs for its shortest duration at least",
+        Role.VALID,
+        "no rate is above that of the job alone on as few servers as hold it",
+    ),
+    "gangs": RowFamily(
+        "",
+        "how many gangs of at least some size run at once",
+        Role.VALID,
+        "those that run together hold no more than all GPUs: a knapsack of whole gangs",
+    ),
+    "ring_cut": RowFamily(
+        "",
+        "how many rings a ring with a free link excludes",
+        Role.VALID,
+        "GPUs of a server that such a ring crosses are closed to all but few others, counted over servers",
+    ),
+    "order": RowFamily(
+        "",
+        "an order among identical jobs and among identical servers",
+        Role.SYMMETRY,
+        "equal jobs change places whole, equal servers with all that is on them",
+    ),
     "impossible": NEVER,
 }
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
+from schedgap.formulations.common.changes import Changes
 from schedgap.formulations.rar_ddls.instance import RarDdlsInstance
 from schedgap.formulations.rar_ddls.job_options import JobOptions
 
@@ -18,6 +19,10 @@ _FEW_AMOUNTS = 6
 """Shares of a server up to this many GPUs are written as one literal per number of GPUs."""
 
 
+NOTHING = Changes()
+"""No change of a user's."""
+TIMELESS = frozenset({"gpus", "uses", "width"})
+"""Families of variables that a schedule read backwards has as it has them."""
 Linear = Any
 """A variable or linear expression of CP-SAT, or a whole number."""
 
@@ -44,6 +49,8 @@ class IntervalModel:
     low, high : bounds on the makespan
     contention : leave durations open upwards, to be fixed by further constraints
     fixed : jobs beside those of the instance; rings never meet theirs, so that these go on as they do
+    changes : what a user changed: equals that it tells apart are not ordered, and a schedule is not read backwards
+        where it is about time
 
     Attributes
     ----------
@@ -65,12 +72,14 @@ class IntervalModel:
         *,
         contention: bool,
         fixed: Sequence[Fixed] = (),
+        changes: Changes = NOTHING,
     ) -> None:
         from ortools.sat.python import cp_model
 
         self.instance = instance
         self.options = options
         self.high = high
+        self.changes = changes
         self.model = cp_model.CpModel()
         self.makespan = self.model.new_int_var(low, high, "makespan")
         self.start: list[cp_model.IntVar] = []
@@ -101,7 +110,8 @@ class IntervalModel:
         self.model.add_cumulative(everything, sizes, instance.total_gpus)
         if not fixed:
             self._order_servers()
-            self._begin_at_one_end()
+            if changes.objective is None and changes.families() <= TIMELESS:
+                self._begin_at_one_end()
         self._order_equal_jobs()
         if low < high:
             self.model.minimize(self.makespan)
@@ -207,7 +217,8 @@ class IntervalModel:
         by_size: dict[int, list[int]] = {}
         for s, server in enumerate(self.instance.servers):
             by_size.setdefault(server.gpus, []).append(s)
-        for group in by_size.values():
+        names = [server.id for server in self.instance.servers]
+        for group in self._alike("server", list(by_size.values()), names):
             for before, after in pairwise(group):
                 earlier: list[cp_model.IntVar] = []
                 for j in jobs:
@@ -231,12 +242,36 @@ class IntervalModel:
 
     def _order_equal_jobs(self) -> None:
         """Equal jobs start in their order; the iterations of those that never cross count by their slots only."""
-        same: dict[JobOptions, int] = {}
+        same: dict[JobOptions, list[int]] = {}
         for j, option in enumerate(self.options):
-            key = option if option.modes else replace(option, iterations=0)
-            if key in same:
-                self.model.add(self.start[same[key]] <= self.start[j])
-            same[key] = j
+            same.setdefault(option if option.modes else replace(option, iterations=0), []).append(j)
+        for group in self._alike("job", list(same.values()), [job.id for job in self.instance.jobs]):
+            for before, after in pairwise(group):
+                self.model.add(self.start[before] <= self.start[after])
+
+    def _alike(self, kind: str, groups: Sequence[Sequence[int]], names: Sequence[str]) -> list[list[int]]:
+        """The groups, parted where a change tells members apart; that two can change places is an equivalence."""
+        parted: list[list[int]] = []
+        for group in groups:
+            classes: list[list[int]] = []
+            for member in group:
+                for known in classes:
+                    if not self.changes.tell_apart(kind, names[known[0]], names[member]):
+                        known.append(member)
+                        break
+                else:
+                    classes.append([member])
+            parted += classes
+        return parted
+
+    def gpus(self, j: int, s: int) -> Linear:
+        """GPUs of job j on server s."""
+        whole = self._whole.get((j, s))
+        return (0 if whole is None else self.options[j].gpus * whole) + self.shares.get((j, s), 0)
+
+    def uses(self, j: int, s: int) -> Linear:
+        """1 where job j has GPUs on server s."""
+        return sum(self._uses(j, s))
 
     def _uses(self, j: int, s: int) -> list[cp_model.IntVar]:
         return [found for kind in (self._whole, self.crosses) if (found := kind.get((j, s))) is not None]

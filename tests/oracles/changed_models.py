@@ -1,0 +1,95 @@
+"""Changed models against enumeration: random rows and a random objective on instances with all their schedules."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from fractions import Fraction
+
+import pulp
+
+import schedgap
+from oracles.model_property import random_terms
+from oracles.schedules import CASES, Case
+from schedgap.formulations.common.instance import Solution
+from schedgap.formulations.common.numbers import agrees, exact
+from schedgap.solvers.model import Model
+
+ROWS = 3
+"""Own rows at most."""
+
+
+def change(
+    model: Model, points: Sequence[dict[pulp.LpVariable, float]], rng: random.Random, families: frozenset[str]
+) -> None:
+    """Add random rows, each kept by some schedule, and half the time an objective, over variables of these families."""
+    layout = model.declarative.layout
+    assert layout is not None
+    sums = []
+    for _ in range(rng.randint(0, ROWS) + 1):
+        terms = [(v, c) for v, c in random_terms(layout, list(points), rng) if layout.family_of[v] in families]
+        if terms:
+            sums.append(terms)
+    goal = sums.pop() if sums and rng.random() < 0.5 else None
+    for terms in sums:
+        level = sum(c * rng.choice(points)[v] for v, c in terms)
+        expression = pulp.LpAffineExpression(terms)
+        model.add(pulp.LpConstraint(expression, rng.choice([-1, -1, 1, 1, 0]), None, level))
+    if goal is not None:
+        getattr(model, rng.choice(["minimise", "maximise"]))(pulp.LpAffineExpression(goal))
+
+
+def best_of(model: Model, points: Sequence[dict[pulp.LpVariable, float]]) -> Fraction | None:
+    """The best value among the points that keep the own rows, by plain arithmetic; None where none does."""
+    rows = {name: model.problem.constraints[name] for name in model.own_rows}
+    goal, sense = model.problem.objective, model.problem.sense
+
+    def total(expression: pulp.LpAffineExpression, point: dict[pulp.LpVariable, float]) -> Fraction:
+        return exact(float(expression.constant)) + sum(
+            (exact(float(c)) * exact(float(point[v])) for v, c in expression.items()), Fraction(0)
+        )
+
+    def keeps(point: dict[pulp.LpVariable, float]) -> bool:
+        for row in rows.values():
+            excess = total(row.expr, point) - exact(float(row.expr.constant)) + exact(float(row.constant))
+            if (row.sense == 0 and excess) or (row.sense and excess * row.sense < 0):
+                return False
+        return True
+
+    values = [sense * total(goal, point) for point in points if keeps(point)]
+    return sense * min(values) if values else None
+
+
+def examine(name: str, seed: int, engine: str | None = None) -> str:
+    """One changed model: the answer and enumeration agree. What answered: the exact method or the engine's name.
+
+    Raises
+    ------
+    AssertionError
+        They do not.
+    """
+    case: Case = CASES[name]
+    instance, schedules = case.make(seed)
+    rng = random.Random(seed)
+    model = schedgap.model(instance)
+    points = [dict(values) for solution in schedules if (values := _point(model, solution))]
+    if not points:
+        return "no schedule"
+    families = frozenset(model.variables) - (frozenset({"run"}) if name == "rar-ddls" else frozenset())
+    change(model, points, rng, families)
+    expected = best_of(model, points)
+    result = model.solve(engine)
+    what = f"{name} {seed}: {result} of {[str(model.problem.constraints[n]) for n in model.own_rows]}, {expected}"
+    if expected is None:
+        assert result.status == "infeasible", what
+    else:
+        assert result.status == "optimal", what
+        assert result.objective is not None and agrees(result.objective, float(expected)), what
+        assert model.check(result.solution).feasible, what
+    return str(result.info.get("method", result.engine))
+
+
+def _point(model: Model, solution: Solution) -> dict[pulp.LpVariable, float]:
+    assign = model.declarative.assign
+    assert assign is not None
+    return dict(assign(solution))
