@@ -163,10 +163,10 @@ class Model:
                 named[family, key if isinstance(key, tuple) else (key,)] = exact(float(coefficient))
             return named
 
-        own = [OwnRow(n, terms(rows[n].expr), rows[n].sense, exact(_level(rows[n]))) for n in self.own_rows]
+        added = [OwnRow(n, terms(rows[n].expr), rows[n].sense, exact(_level(rows[n]))) for n in self.own_rows]
         goal = self.problem.objective
         return Changes(
-            tuple(own),
+            tuple(added),
             terms(goal) if self._own_objective else None,
             exact(float(goal.constant)) if self._own_objective else Fraction(0),
             self.problem.sense,

@@ -96,8 +96,8 @@ class _Changed:
             assert scaled is not None
             terms, constant, self.factor = scaled
             # counted from a value that no schedule is below: no variable is negative, and none is above its range
-            most = {"makespan": instance.horizon, "gpus": instance.total_gpus, "held": instance.total_gpus}
-            self.offset = self.sense * constant - sum(abs(c) * most.get(f, 1) for (f, _), c in terms.items())
+            largest = {"makespan": instance.horizon, "gpus": instance.total_gpus, "held": instance.total_gpus}
+            self.offset = self.sense * constant - sum(abs(c) * largest.get(f, 1) for (f, _), c in terms.items())
         self.incumbent = Incumbent(MINIMISE, options, self._counted, whole=True)
 
     def _counted(self, solution: Solution) -> CheckReport:
@@ -115,13 +115,13 @@ class _Changed:
         jobs = job_options(self.instance)
         packing = SlotPacking(base, jobs)
         packing.raise_bound(base, PACKING_SHARE)
-        own = self.changes.objective is None
-        if own:
+        of_makespan = self.changes.objective is None
+        if of_makespan:
             incumbent.tighten(base.lower)
         if incumbent.finished():
             return
         high = self.instance.horizon
-        if own and incumbent.objective is not None:
+        if of_makespan and incumbent.objective is not None:
             high = int(incumbent.objective) - 1
         if high < base.lower:
             incumbent.exhausted()
@@ -183,15 +183,17 @@ class _Changed:
 
     def result(self) -> Result:
         """The result in the objective of the changed model."""
-        found = self.incumbent.result(engine="cpsat", version=package_version("ortools"))
+        counted = self.incumbent.result(engine="cpsat", version=package_version("ortools"))
 
         def back(number: float | None) -> float | None:
             if number is None:
                 return None
             return float(Fraction(self.sense) * (Fraction(number) + self.offset) / self.factor)
 
-        bound = found.bound if found.status is not Status.INFEASIBLE else None
-        return replace(found, objective=back(found.objective), bound=back(bound), info={**found.info, "method": "cp"})
+        bound = counted.bound if counted.status is not Status.INFEASIBLE else None
+        return replace(
+            counted, objective=back(counted.objective), bound=back(bound), info={**counted.info, "method": "cp"}
+        )
 
 
 class _Expressions:
@@ -221,16 +223,16 @@ class _Expressions:
         self.model.add(total <= level if sense < 0 else total >= level if sense > 0 else total == level)
 
     def total(self, terms: Mapping[Any, int]) -> Linear:
-        """The sum of coefficients times variables."""
+        """The sum of coefficients times variables; never added in place, which in CP-SAT changes the summand itself."""
         steps: dict[tuple[str, int], dict[int, int]] = {}
         total: Linear = 0
         for (family, key), coefficient in terms.items():
             if family in ("start", "end", "width"):
                 steps.setdefault((family, self.jobs[key[0]]), {})[int(key[1])] = coefficient
             else:
-                total += coefficient * self._variable(family, key)
+                total = total + coefficient * self._variable(family, key)
         for (family, j), by_number in steps.items():
-            total += self._function(family, j, by_number)
+            total = total + self._function(family, j, by_number)
         return total
 
     def _variable(self, family: str, key: tuple[Any, ...]) -> Linear:
@@ -266,7 +268,7 @@ class _Expressions:
         for n in range(low + 1, high + 1):
             jump = listed[n - low] - listed[n - low - 1]
             if jump:
-                total += jump * self._at_least(family, j, n)
+                total = total + jump * self._at_least(family, j, n)
         return total
 
     def _at_least(self, family: str, j: int, least: int) -> Linear:
@@ -286,12 +288,12 @@ class _Expressions:
         key = family, j, s, t
         if key not in self._product:
             what: Linear = self.intervals.gpus(j, s)
-            most = self.intervals.instance.servers[s].gpus
+            room = self.intervals.instance.servers[s].gpus
             if family == "ring":
-                what, most = self.intervals.crosses.get((j, s), 0), 1
+                what, room = self.intervals.crosses.get((j, s), 0), 1
             active = self.model.new_bool_var("")  # start <= t <= end
             self.model.add(self._at_least("end", j, t) - self._at_least("start", j, t + 1) == active)
-            product = self.model.new_int_var(0, most, "")
+            product = self.model.new_int_var(0, room, "")
             self.model.add(product == what).only_enforce_if(active)
             self.model.add(product == 0).only_enforce_if(active.Not())
             self._product[key] = product
