@@ -148,6 +148,12 @@ class _Check:
             if len(used) > 1:
                 text = f"gang {gang.id}: pods in {len(used)} domains of level {gang.required}, 1 required"
                 self._fault("required", text, len(used) - 1)
+        for subgroup in gang.subgroups or ():
+            mine = [pod for pod in pods if subgroup.id in (gang.pods[pod.group].subgroups or ())]
+            used = self._domains(subgroup.required, mine)
+            if len(used) > 1:
+                text = f"pods in {len(used)} domains of level {subgroup.required}, 1 required"
+                self._fault("subgroup", f"gang {gang.id}, subgroup {subgroup.id}: {text}", len(used) - 1)
         for node, there in Counter(pod.node for pod in pods).items():
             if gang.per_node is not None and there > gang.per_node:
                 text = f"gang {gang.id}: {there} pods on node {node}, at most {gang.per_node}"

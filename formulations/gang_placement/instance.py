@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import cached_property
 from typing import Annotated, ClassVar, Literal, NamedTuple, Self
 
@@ -246,9 +246,15 @@ class Shape(Part):
 
 
 class Group(Shape):
-    """Equal pods of a gang."""
+    """Equal pods of a gang.
+
+    Attributes
+    ----------
+    subgroups : ids of the gang's subgroups that they are in
+    """
 
     count: Annotated[int, Field(ge=1, le=MOST_PODS)]
+    subgroups: Annotated[tuple[Identifier, ...], Field(min_length=1)] | None = None
 
     @property
     def shape(self) -> Shape:
@@ -262,11 +268,24 @@ class WeightedShape(Shape):
     share: Positive
 
 
+class Subgroup(Part):
+    """Groups of a gang whose placed pods lie in one domain of a level, beside what the gang requires of all.
+
+    Attributes
+    ----------
+    required : a level, or ``node``
+    """
+
+    id: Identifier
+    required: Identifier
+
+
 class Gang(Part):
     """Pods that are placed together or not at all.
 
     Attributes
     ----------
+    subgroups : groups with levels of their own; a group may be in several
     least : fewest pods that make sense; all where not given
     per_node : most of its pods on one node
     required, preferred : a level, ``node``, or none
@@ -283,6 +302,11 @@ class Gang(Part):
     preferred: Identifier | None = None
     per_node: Count | None = None
     least: Count | None = None
+    subgroups: Annotated[tuple[Subgroup, ...], Field(min_length=1)] | None = None
+
+    def members(self, subgroup: Subgroup) -> list[int]:
+        """Numbers of the groups in a subgroup."""
+        return [k for k, group in enumerate(self.pods) if subgroup.id in (group.subgroups or ())]
 
     @property
     def size(self) -> int:
@@ -376,16 +400,31 @@ class GangPlacementInstance(Instance):
             place = f"gangs[{position}]"
             if gang.queue is not None and gang.queue not in known:
                 raise ValueError(f'{place}.queue: there is no queue "{gang.queue}"')
-            for name in ("required", "preferred"):
-                level = getattr(gang, name)
+            levels = [("required", gang.required), ("preferred", gang.preferred)]
+            levels += [(f"subgroups[{s}].required", one.required) for s, one in enumerate(gang.subgroups or ())]
+            for name, level in levels:
                 if level is not None and level not in (*self.levels, NODE):
                     names = ", ".join((*self.levels, NODE))
                     raise ValueError(f'{place}.{name}: there is no level "{level}", one of: {names}')
+            self._check_subgroups(gang, place)
             if gang.fewest > gang.size:
                 raise ValueError(f"{place}.least: must be at most its {gang.size} pods, got {gang.least}")
         total = sum(gang.size for gang in self.gangs)
         if total > MOST_PODS:
             raise ValueError(f"gangs: have {total} pods, at most {MOST_PODS} are supported")
+
+    @staticmethod
+    def _check_subgroups(gang: Gang, place: str) -> None:
+        subgroups = gang.subgroups or ()
+        unique_ids(subgroups, f"{place}.subgroups")
+        for k, group in enumerate(gang.pods):
+            _distinct(group.subgroups or (), f"{place}.pods[{k}].subgroups")
+            for name in group.subgroups or ():
+                if all(one.id != name for one in subgroups):
+                    raise ValueError(f'{place}.pods[{k}].subgroups: the gang has no subgroup "{name}"')
+        for s, subgroup in enumerate(subgroups):
+            if not gang.members(subgroup):
+                raise ValueError(f"{place}.subgroups[{s}]: no group of pods is in it")
 
     @cached_property
     def node_index(self) -> dict[str, int]:
@@ -442,6 +481,13 @@ class GangPlacementInstance(Instance):
         """The domain of a node (by position) that so many labels name."""
         found = self.nodes[node]
         return (*found.domain, found.id)[:depth]
+
+    def by_domain(self, depth: int, nodes: Iterable[int]) -> dict[Domain, list[int]]:
+        """Some nodes by their domain at a depth, in their order."""
+        found: dict[Domain, list[int]] = {}
+        for n in nodes:
+            found.setdefault(self.domain(n, depth), []).append(n)
+        return found
 
     @cached_property
     def weighted_shapes(self) -> tuple[tuple[Shape, float | int], ...]:

@@ -43,6 +43,7 @@ class Cluster:
         for parts of several devices
     flavour : the flavour on whose nodes the pods of the present gang go that its queue binds to flavours; None where it
         binds none
+    inside : the domain in which the pods of the present gang go; the whole cluster where it is ``()``
     left : thousandths of each device, by node
     free : other resources, by node
     version : changes so far, by node
@@ -58,6 +59,7 @@ class Cluster:
         self.queues = {queue.id: queue for queue in instance.queues}
         self.used: Counter[tuple[str | None, str | None, str]] = Counter()
         self.flavour: str | None = None
+        self.inside: Domain = ()
         self._queue: Queue | None = None
         self.version = [0] * len(instance.nodes)
         self._kinds = _kinds(instance)
@@ -72,7 +74,7 @@ class Cluster:
     def domains(self, depth: int) -> dict[Domain, list[int]]:
         """Nodes by their domain at a depth, in their order."""
         if depth not in self._domains:
-            self._domains[depth] = by_domain(self.instance, depth, range(len(self.left)))
+            self._domains[depth] = self.instance.by_domain(depth, range(len(self.left)))
         return self._domains[depth]
 
     def children(self, domain: Domain) -> list[Domain]:
@@ -89,7 +91,9 @@ class Cluster:
         return sum(self.left[n])
 
     def opened(self, n: int, shape: Shape) -> bool:
-        """Whether a pod of the present gang may be on the node by its flavour."""
+        """Whether a pod of the present gang may be on the node by its flavour and domain."""
+        if self.inside and self.instance.domain(n, len(self.inside)) != self.inside:
+            return False
         bound = self._queue is not None and self.flavour is not None and self._queue.binds(shape)
         return not bound or self.instance.nodes[n].flavour == self.flavour
 
@@ -273,7 +277,9 @@ def run_rule(instance: GangPlacementInstance, cluster: Cluster, place: Place, de
     """Place gangs in their turns: whole, else with their fewest pods, else not.
 
     A gang whose queue has no quota left for it is passed over. Where the queue lists flavours, they are tried in their
-    order, and all pods of the gang that they bind go to one.
+    order, and all pods of the gang that they bind go to one. Groups that are in the same subgroups are placed like a
+    gang of their own that requires the deepest level of these, one after another, in the first domain of the gang's
+    required level that holds all.
     """
     placement = {}
     stopped = {}
@@ -282,7 +288,7 @@ def run_rule(instance: GangPlacementInstance, cluster: Cluster, place: Place, de
             stopped = {"stopped": "time limit"}
             break
         for number, _ in ((n, f) for n in dict.fromkeys((gang.size, gang.fewest)) for f in cluster.flavours(gang)):
-            pods = place(cluster, gang, number) if cluster.admits(gang, number) else None
+            pods = _place_whole(cluster, gang, number, place) if cluster.admits(gang, number) else None
             if pods is not None:
                 cluster.charge(gang, number)
                 placement[gang.id] = seats(instance, pods)
@@ -291,12 +297,47 @@ def run_rule(instance: GangPlacementInstance, cluster: Cluster, place: Place, de
     return HeuristicRun(solution, info=stopped)
 
 
-def by_domain(instance: GangPlacementInstance, depth: int, nodes: Iterable[int]) -> dict[Domain, list[int]]:
-    """Some nodes by their domain at a depth, in their order."""
-    found: dict[Domain, list[int]] = {}
-    for n in nodes:
-        found.setdefault(instance.domain(n, depth), []).append(n)
-    return found
+def _place_whole(cluster: Cluster, gang: Gang, number: int, place: Place) -> list[Pod] | None:
+    """Place the first pods of a gang with its subgroups."""
+    if gang.subgroups is None:
+        return place(cluster, gang, number)
+    asked = list(prefix(gang, number))
+    for domain, nodes in cluster.domains(cluster.instance.depth(gang.required)).items():
+        if _may_hold(cluster, gang, asked, nodes):
+            pods = _place_subgroups(cluster, gang, asked, place, domain)
+            if pods is not None:
+                return pods
+    return None
+
+
+def _place_subgroups(
+    cluster: Cluster, gang: Gang, asked: Sequence[tuple[int, int]], place: Place, around: Domain
+) -> list[Pod] | None:
+    """Place pods of each group in a domain: groups of the same subgroups together, the first choose these' domains."""
+    levels = {subgroup.id: subgroup.required for subgroup in gang.subgroups or ()}
+    blocks: dict[tuple[str, ...], list[tuple[int, int]]] = {}
+    for k, count in asked:
+        blocks.setdefault(tuple(sorted(gang.pods[k].subgroups or ())), []).append((k, count))
+    chosen: dict[str, Domain] = {}
+    pods: list[Pod] = []
+    for names, members in blocks.items():
+        fixed = [around, *(chosen[name] for name in names if name in chosen)]
+        cluster.inside = max(fixed, key=len)
+        made = None
+        if all(cluster.inside[: len(domain)] == domain for domain in fixed):
+            deepest = max((gang.required, *(levels[name] for name in names)), key=cluster.instance.depth)
+            groups = tuple(gang.pods[k] for k, _ in members)
+            own = gang.model_copy(update={"pods": groups, "required": deepest, "least": None, "subgroups": None})
+            made = place(cluster, own, sum(count for _, count in members))
+        cluster.inside = ()
+        pods += [pod._replace(group=members[pod.group][0]) for pod in made or ()]
+        used = Counter(pod.node for pod in pods)
+        if made is None or (gang.per_node is not None and max(used.values()) > gang.per_node):
+            give_back(cluster, gang, pods)
+            return None
+        for name in names:
+            chosen.setdefault(name, cluster.instance.domain(made[0].node, cluster.instance.depth(levels[name])))
+    return pods
 
 
 def pod_by_pod(choose: Choose) -> Place:

@@ -18,7 +18,6 @@ from schedgap.heuristics.gang_placement.cluster import (
     Pod,
     Score,
     all_in,
-    by_domain,
     one_by_one,
     pod_by_pod,
     remembered,
@@ -153,7 +152,7 @@ def _sum(rooms: Sequence[int], nodes: Sequence[int]) -> int:
 def _children(cluster: Cluster, rooms: Sequence[int], depth: int, nodes: Sequence[int], number: int) -> list[list[int]]:
     """Children of a domain, largest first, until they hold all."""
     found: list[list[int]] = []
-    for child in sorted(by_domain(cluster.instance, depth + 1, nodes).values(), key=lambda own: -_sum(rooms, own)):
+    for child in sorted(cluster.instance.by_domain(depth + 1, nodes).values(), key=lambda own: -_sum(rooms, own)):
         found.append(child)
         if sum(_sum(rooms, own) for own in found) >= number:
             break

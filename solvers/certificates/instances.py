@@ -264,8 +264,13 @@ def _gang_placement(instance: Mapping[str, Any]) -> None:
     if any(shape.get("parts") and not 0 < (shape.get("gpu") or 0) < 1000 for shape in shapes):
         reject("instance: parts of several devices are 1 to 999 of each")
     for g, gang in enumerate(instance["gangs"]):
-        if any(gang.get(name) is not None and gang[name] not in levels for name in ("required", "preferred")):
+        subgroups = {one["id"]: one["required"] for one in gang.get("subgroups") or []}
+        named = [gang[name] for name in ("required", "preferred") if gang.get(name) is not None]
+        if any(level not in levels for level in (*named, *subgroups.values())):
             reject(f"instance.gangs[{g}]: there is no such level")
+        chosen = [group.get("subgroups") or [] for group in gang["pods"]]
+        if {name for names in chosen for name in names} != set(subgroups) or any(len({*x}) < len(x) for x in chosen):
+            reject(f"instance.gangs[{g}]: a subgroup is not there, empty, or twice")
         if (gang.get("queue") is not None and gang["queue"] not in queues) or (gang.get("least") or 1) > sum(
             group["count"] for group in gang["pods"]
         ):
@@ -457,7 +462,9 @@ PROBLEMS: dict[str, tuple[dict[str, Rule], Callable[[Mapping[str, Any]], None] |
             ),
             "gangs": several(
                 record(
-                    {"id": text, "pods": several(record({"count": COUNT} | SHAPE)), "weight": optional(POSITIVE)}
+                    {"id": text, "weight": optional(POSITIVE)}
+                    | {"pods": several(record({"count": COUNT, "subgroups": optional(several(text))} | SHAPE))}
+                    | {"subgroups": optional(several(record({"id": text, "required": text}), ids=True))}
                     | {"priority": optional(whole(-(10**9))), "arrival": optional(FROM_ZERO)}
                     | dict.fromkeys(("queue", "required", "preferred"), optional(text))
                     | dict.fromkeys(("per_node", "least"), optional(COUNT))

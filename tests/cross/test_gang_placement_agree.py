@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from oracles.gang_placement import alike_case, brute_force, flavoured_case, parted_case, random_case
+from oracles.gang_placement import alike_case, brute_force, flavoured_case, parted_case, random_case, subgroup_case
 
 from schedgap.catalogue.method import Kind
 from schedgap.catalogue.registry import find_problem
@@ -20,8 +20,8 @@ ALONE = SolveOptions(threads=1)
 
 
 def truth(seed: int) -> tuple[Instance, Any]:
-    """The instance of a seed, some with quotas by flavour, parts of several devices or equals, and its best value."""
-    case = (flavoured_case, random_case, alike_case, parted_case)[seed % 4]
+    """The instance of a seed and its best value; some have flavours, equals, parts of several devices or subgroups."""
+    case = (flavoured_case, random_case, alike_case, parted_case, subgroup_case)[seed % 5]
     instance = GangPlacementInstance.parse(case(seed))
     report = PROBLEM.check(instance, brute_force(instance, 20_000)[1])
     assert report.feasible

@@ -16,7 +16,7 @@ from fractions import Fraction
 import numpy as np
 from gate.disguise import Data, Draw, disguised
 from oracles.ddl_cluster import orders, placed, placements
-from oracles.gang_placement import alike_case, flavoured_case, parted_case, random_case, single_case
+from oracles.gang_placement import alike_case, flavoured_case, parted_case, random_case, single_case, subgroup_case
 from oracles.hadar import gangs
 from support import extreme_tiny
 
@@ -428,6 +428,12 @@ def gangs_in_parts(draw: Draw) -> Data:
     return data
 
 
+def gangs_in_subgroups(draw: Draw) -> Data:
+    """The same with groups that have levels of their own."""
+    data: Data = subgroup_case(draw.getrandbits(32))
+    return data
+
+
 def gangs_alike(draw: Draw) -> Data:
     """Gangs and nodes that are alike, or in one thing not."""
     data: Data = alike_case(draw.getrandbits(32))
@@ -452,7 +458,10 @@ FAMILIES: Families = {
     "ddljs": (rings_over_time, edge("ddljs")),
     "comm-contention": (transfers,),
     "ddl-cluster": (cluster, cluster, cluster_unplaced),
-    "gang-placement": (gangs_waiting, gangs_waiting, gangs_by_flavour, gangs_in_parts, gangs_alike, pods_alone),
+    "gang-placement": (
+        *(gangs_waiting, gangs_waiting, gangs_by_flavour, gangs_in_parts, gangs_in_subgroups, gangs_alike),
+        pods_alone,
+    ),
 }
 
 

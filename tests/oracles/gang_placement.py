@@ -170,6 +170,10 @@ class Search:
     def _shape_holds(self, gang: dict[str, Any], pods: list[Pod]) -> bool:
         if gang.get("required") and len(self._used(gang["required"], pods)) > 1:
             return False
+        for subgroup in gang.get("subgroups") or []:
+            mine = [pod for pod in pods if subgroup["id"] in (gang["pods"][pod[0]].get("subgroups") or [])]
+            if len(self._used(subgroup["required"], mine)) > 1:
+                return False
         counts = [sum(pod[1] == name for pod in pods) for name in self.nodes]
         return gang.get("per_node") is None or max(counts, default=0) <= gang["per_node"]
 
@@ -354,6 +358,34 @@ def parted_case(seed: int) -> dict[str, Any]:
     for group in (group for gang in data["gangs"] for group in gang["pods"]):
         if rng.random() < 0.75:
             group |= {"gpu": rng.choice([300, 400, 500, 500, 600]), "parts": rng.choice([2, 2, 3])}
+    return data
+
+
+def subgroup_case(seed: int) -> dict[str, Any]:
+    """A tiny instance in which groups of a gang have levels of their own, apart, nested or crossing."""
+    rng = random.Random(f"subgroups {seed}")
+    data = random_case(seed)
+    data["gangs"] = data["gangs"][:2]
+    names = [*data["levels"], "node", "node"]
+    for n in range(len(data["nodes"]), 2):
+        data["nodes"].append(data["nodes"][0] | {"id": f"n{n}"})
+    for node in data["nodes"]:
+        node["gpus"] += [1000] * (len(node["gpus"]) < 2)
+    for gang in data["gangs"]:
+        gang["pods"] = gang["pods"][:1]
+        while len(gang["pods"]) < rng.choice([2, 2, 3]):
+            gang["pods"].append({"count": rng.randint(1, 2), "gpu": rng.choice([400, 600, 1000, 1000])})
+        gang.pop("least", None)
+        if rng.random() < 0.3:
+            gang["least"] = rng.randint(1, sum(group["count"] for group in gang["pods"]))
+        if rng.random() < 0.15:
+            continue
+        gang["subgroups"] = []
+        for s in range(rng.randint(1, 3)):
+            members = [group for group in gang["pods"] if rng.random() < 0.6] or [rng.choice(gang["pods"])]
+            gang["subgroups"].append({"id": f"s{s}", "required": rng.choice(names)})
+            for group in members:
+                group.setdefault("subgroups", []).append(f"s{s}")
     return data
 
 

@@ -849,6 +849,76 @@ def _by_flavour(
             yield Fraction(weight), {"placement": placement}
 
 
+def gang_subgroups(*, large: bool = False) -> Iterator[Case]:
+    """A gang of two groups with levels of their own, and a single pod, on nodes of two racks; multiples of rows."""
+    for data, optimum, decision in _in_subgroups(large):
+        instance, model = as_read(data), Model()
+        gang_placement.rows(instance, {}, model, DEVICE)
+        model = model.finished()
+        point = gang_placement.point(instance, decision, {}, DEVICE)
+        yield Case(instance, optimum, model, multiples(model, ("1", "1/2")), points=[(optimum, point)])
+
+
+def gang_subgroup_prices(*, large: bool = False) -> Iterator[Case]:
+    """Prices where groups of a gang have levels of their own."""
+    for data, optimum, _ in _in_subgroups(large):
+        instance, model = as_read(data), Model()
+        gang_placement.prices(instance, {}, model, DEVICE)
+        leaves = [
+            {"weights": [[[n, 0, str(Fraction(price) / DEVICE)] for n, price in enumerate(prices)]]}
+            for prices in itertools.product((0, "1/4", "1/2", 1, 2, 3), repeat=len(data["nodes"]))
+        ]
+        yield Case(instance, optimum, model.finished(), leaves)
+
+
+def _in_subgroups(large: bool) -> Iterator[tuple[Data, Fraction, Data]]:
+    """The gang weighs 3; its subgroups have one group or both, on a level each."""
+    clusters = [[(4, "a"), (4, "a")], [(4, "a"), (4, "b")], [(2, "a"), (2, "a"), (4, "b")]]
+    clusters += [[(4, "a"), (2, "a"), (2, "b")], [(4, "a"), (4, "b"), (2, "b"), (2, "a")]] if large else []
+    sizes = [(2, 2), (4, 2)] if not large else [*itertools.product((2, 4), repeat=2)]
+    choices = [{(0,): "rack"}, {(0,): "node"}, {(0, 1): "rack"}, {(0,): "rack", (1,): "node"}, {(0, 1): "node"}]
+    choices += [{(0, 1): "rack", (1,): "node"}, {(0,): "node", (1,): "node"}]
+    for cluster, counts, pair, levels in itertools.product(clusters, [(2, 1), (2, 2)], sizes, choices):
+        pods = [
+            {"gpu": gpu, "count": count, "subgroups": [f"s{s}" for s, own in enumerate(levels) if k in own] or None}
+            for k, (gpu, count) in enumerate(zip(pair, counts, strict=True))
+        ]
+        gang = {"id": "g", "weight": 3, "pods": pods}
+        gang["subgroups"] = [{"id": f"s{s}", "required": level} for s, level in enumerate(levels.values())]
+        data = {
+            "problem": "gang-placement",
+            "levels": ["rack"],
+            "nodes": [{"id": f"n{n}", "gpus": [part], "domain": [rack]} for n, (part, rack) in enumerate(cluster)],
+            "gangs": [gang, {"id": "h", "weight": 1, "pods": [{"gpu": 2, "count": 1}]}],
+            "objectives": ["weight"],
+        }
+        order = [k for k, count in enumerate(counts) for _ in range(count)]
+        yield data, *max(_by_level(order, pair, cluster, levels), key=operator.itemgetter(0))
+
+
+def _by_level(
+    order: Sequence[int], sizes: Sequence[int], nodes: Sequence[tuple[int, str]], levels: Mapping[tuple[int, ...], str]
+) -> Iterator[tuple[Fraction, Data]]:
+    """Every node for each pod of the gang and for the single pod, or none, that devices and levels allow."""
+    everywhere = range(len(nodes))
+    seats = [None, *itertools.product(everywhere, repeat=len(order))]
+    for places, single in itertools.product(seats, (None, *everywhere)):
+        left = [part for part, _ in nodes]
+        for k, n in zip(order, places or (), strict=places is not None):
+            left[n] -= sizes[k]
+        if single is not None:
+            left[single] -= 2
+        apart = [
+            {n if level == "node" else nodes[n][1] for k, n in zip(order, places or (), strict=False) if k in own}
+            for own, level in levels.items()
+        ]
+        if min(left) >= 0 and all(len(used) < 2 for used in apart):
+            pods = [{"group": k, "node": f"n{n}", "devices": [0]} for k, n in zip(order, places or (), strict=False)]
+            alone = [] if single is None else [{"group": 0, "node": f"n{single}", "devices": [0]}]
+            weight = 3 * (places is not None) + (single is not None)
+            yield Fraction(weight), {"placement": {"g": pods, "h": alone}}
+
+
 # rigid-jobs
 
 
@@ -959,6 +1029,8 @@ FORMS: dict[str, Callable[..., Iterator[Case]]] = {
     "gang-placement prices": gang_prices,
     "gang-placement flavour rows": gang_flavours,
     "gang-placement part rows": gang_parts,
+    "gang-placement subgroup rows": gang_subgroups,
+    "gang-placement subgroup prices": gang_subgroup_prices,
     "gang-placement part prices": gang_part_prices,
 }
 """The class of each problem and form."""

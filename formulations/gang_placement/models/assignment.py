@@ -17,7 +17,15 @@ from schedgap.formulations.common.declarative import DeclarativeModel
 from schedgap.formulations.common.errors import ModelRefused
 from schedgap.formulations.common.layout import Layout, Role, RowFamily, Term, VariableFamily
 from schedgap.formulations.common.numbers import MAXIMISE, exact
-from schedgap.formulations.gang_placement.instance import WHOLE, Domain, Gang, GangPlacementInstance, Running, Shape
+from schedgap.formulations.gang_placement.instance import (
+    WHOLE,
+    Domain,
+    Gang,
+    GangPlacementInstance,
+    Running,
+    Shape,
+    Subgroup,
+)
 from schedgap.formulations.gang_placement.models.fragmentation import Fragments, Sums
 from schedgap.formulations.gang_placement.models.point import extract, point
 from schedgap.formulations.gang_placement.scale import Component, capacities, components, most_pods, shares
@@ -32,6 +40,7 @@ VARIABLES = {
     "whole": VariableFamily("node, device", "1 where the device is taken whole"),
     "filled": VariableFamily("gang, group", "1 where the group is whole, so that the next one may begin", free=True),
     "domain": VariableFamily("gang, level, domain", "1 where pods of the gang may lie in the domain", at_least=True),
+    "within": VariableFamily("gang, subgroup, domain", "1 where its pods may lie in the domain", at_least=True),
     "flavour": VariableFamily("gang, group, flavour", "1 where pods of the group may lie on its nodes", at_least=True),
     "split": VariableFamily("gang", "1 where the gang lies in several domains of its preferred level", at_least=True),
     "ended": VariableFamily("running", "1 where it is preempted", decision=True),
@@ -61,6 +70,8 @@ ROWS = {
     "resource": RowFamily("(3)", "sum request pods + what stays <= the node's"),
     "one_domain": RowFamily("(5)", "sum_D domain[g,L,D] = placed[g]"),
     "inside": RowFamily("(5)", "pods of g in D <= count domain[g,L,D]"),
+    "one_within": RowFamily("(5)", "sum_D within[g,s,D] <= placed[g]"),
+    "within": RowFamily("(5)", "pods of the group of s in D <= count within[g,s,D]"),
     "per_node": RowFamily("(6)", "sum_k pods[g,k,n] <= per_node"),
     "queue": RowFamily("(7)", "use of the queue <= quota, or quota + borrow in a cohort"),
     "cohort": RowFamily("(7)", "use of all members <= the sum of quotas"),
@@ -282,8 +293,27 @@ class _ModelBuilder:
                 if there:
                     self.layout.row("per_node", (gang.id, self.instance.nodes[n].id), there, "<=", gang.per_node)
         self._levels(gang, placed)
+        for subgroup in gang.subgroups or ():
+            self._within(gang, subgroup, placed)
         for k in groups:
             self._one_flavour(gang, k, placed)
+
+    def _within(self, gang: Gang, subgroup: Subgroup, placed: pulp.LpVariable) -> None:
+        """All placed pods of a subgroup in one domain of its level."""
+        rooms, depth = self._rooms(gang), self.instance.depth(subgroup.required)
+        groups = gang.members(subgroup)
+        nodes = self.instance.by_domain(depth, sorted({n for k in groups for n in rooms[k]}))
+        used: list[Term] = []
+        for domain, members in nodes.items() if len(nodes) > 1 else ():
+            key = (gang.id, subgroup.id, "/".join(domain))
+            used.append((self.layout.variable("within", *key), 1.0))
+            for k in groups:
+                most = min(gang.pods[k].count, sum(rooms[k].get(n, 0) for n in members))
+                if most:
+                    terms = [*self._of(gang, k, members), (used[-1][0], -float(most))]
+                    self.layout.row("within", (*key, k), terms, "<=", 0)
+        if used:
+            self.layout.row("one_within", (gang.id, subgroup.id), [*used, (placed, -1.0)], "<=", 0)
 
     def _one_flavour(self, gang: Gang, k: int, placed: pulp.LpVariable) -> None:
         """All placed pods of a group on nodes of one flavour, where its queue lists flavours."""
@@ -342,10 +372,8 @@ class _ModelBuilder:
 
     def _domains(self, gang: Gang, depth: int) -> dict[Domain, pulp.LpVariable]:
         """The variables of a level, each at least 1 where pods lie in the domain."""
-        members: dict[Domain, list[int]] = defaultdict(list)
         rooms = self._rooms(gang)
-        for n in sorted({n for room in rooms for n in room}):
-            members[self.instance.domain(n, depth)].append(n)
+        members = self.instance.by_domain(depth, sorted({n for room in rooms for n in room}))
         name = (*self.instance.levels, "node")[depth - 1]
         used: dict[Domain, pulp.LpVariable] = {}
         for domain, nodes in members.items():

@@ -113,6 +113,11 @@ def _values(instance: GangPlacementInstance, solution: GangPlacementSolution) ->
             found["domain"].update({(gang.id, level, "/".join(domain)): 1 for domain in used})
             if depth == instance.depth(gang.preferred):
                 found["split"][gang.id] = int(len(used) > 1)
+        for subgroup in gang.subgroups or ():
+            depth = instance.depth(subgroup.required)
+            mine = [pod for pod in pods if subgroup.id in (gang.pods[pod.group].subgroups or ())]
+            used = {instance.domain(instance.node_index[pod.node], depth) for pod in mine}
+            found["within"].update({(gang.id, subgroup.id, "/".join(domain)): 1 for domain in used})
     for name in solution.preempted:
         found["ended"][name] = 1
     running = {pod.id: pod for pod in instance.running}

@@ -174,6 +174,8 @@ class Decision:
             row(f"per_node[{g},{n}]", there, "<=", gang["per_node"])
         for k, group in enumerate(gang["pods"]):
             self._one_flavour(g, k, self.listed(gang, group), group["count"])
+        for s in range(len(gang.get("subgroups") or [])):
+            self._subgroup(g, s)
         required, preferred = self.depth(gang.get("required")), self.depth(gang.get("preferred"))
         topology = "topology" in self.objectives
         for depth in range(1, len(self.levels) + 1):
@@ -195,6 +197,32 @@ class Decision:
                 self.model.row(f"on_flavour[{g},{k},{f}]", [*there, (chosen[-1][0], -count)], "<=", 0)
         if chosen:
             self.model.row(f"one_flavour[{g},{k}]", [*chosen, (f"placed[{g}]", -1)], "<=", 0)
+
+    def members(self, g: int, s: int) -> list[int]:
+        """Groups of a subgroup."""
+        name = self.gangs[g]["subgroups"][s]["id"]
+        return [k for k, group in enumerate(self.gangs[g]["pods"]) if name in (group.get("subgroups") or [])]
+
+    def within(self, g: int, s: int) -> dict[tuple[str, ...], list[int]]:
+        """Nodes that may have pods of a subgroup, by their domain at its level."""
+        hosts = {n for k in self.members(g, s) for n in self.hosts.get(f"pods[{g},{k}", {})}
+        found: dict[tuple[str, ...], list[int]] = {}
+        for n in sorted(hosts):
+            found.setdefault(self.domain(n, self.depth(self.gangs[g]["subgroups"][s]["required"])), []).append(n)
+        return found
+
+    def _subgroup(self, g: int, s: int) -> None:
+        """(5): all placed pods of some groups in one domain of their level."""
+        chosen: Terms = []
+        for i, nodes in enumerate(self.within(g, s).values()):
+            chosen.append((self.model.var(f"within[{g},{s},{i}]"), 1))
+            for k in self.members(g, s):
+                there = self._of(g, k, nodes)
+                if there:
+                    count = self.gangs[g]["pods"][k]["count"]
+                    self.model.row(f"within[{g},{s},{i},{k}]", [*there, (chosen[-1][0], -count)], "<=", 0)
+        if chosen:
+            self.model.row(f"one_within[{g},{s}]", [*chosen, (f"placed[{g}]", -1)], "<=", 0)
 
     def of_flavour(self, flavour: str) -> list[int]:
         """Nodes of a flavour."""
@@ -521,6 +549,9 @@ def point(instance: Thing, solution: Any, options: Thing, device: int = DEVICE) 
         for k, group in enumerate(gang["pods"]):
             found[f"filled[{g},{k}]"] = int(sum(pod["group"] == k for pod in pods) == group["count"])
         _levels(told, g, {told.place[pod["node"]] for pod in pods}, found)
+        for s in range(len(gang.get("subgroups") or [])):
+            used = {told.place[pod["node"]] for pod in pods if pod["group"] in told.members(g, s)}
+            found |= {f"within[{g},{s},{i}]": 1 for i, own in enumerate(told.within(g, s).values()) if used & {*own}}
     if "fragmentation" in told.objectives:
         for s, (shape, _) in enumerate(told.shapes()):
             for n in range(len(told.nodes)):

@@ -92,7 +92,7 @@ class Priced:
         kinds: dict[str, Fraction | None] = {}
         for gang in self.told.gangs:
             if priority is None or (gang.get("priority") or 0) == priority:
-                kind = repr([(key, gang.get(key)) for key in ("pods", "least", "per_node", "required")])
+                kind = repr([(key, gang.get(key)) for key in ("pods", "least", "per_node", "required", "subgroups")])
                 if kind not in kinds:
                     kinds[kind] = self._gang(gang)
                 least = kinds[kind]
@@ -115,22 +115,45 @@ class Priced:
         return gpu // self.device * self.value(self.device)
 
     def _gang(self, gang: Thing) -> Fraction | None:
-        """The least price of its fewest pods in one domain; None where none has room."""
-        depth, left = self.told.depth(gang.get("required")), fewest(gang)
-        total: dict[tuple[str, ...], Fraction] = {}
-        places: dict[tuple[str, ...], list[int]] = {}
-        for n in range(len(self.told.nodes)):
-            places.setdefault(self.told.domain(n, depth), []).append(n)
-        for group in gang["pods"]:
+        """The least price of its fewest pods in one domain; None where none has room.
+
+        Groups whose deepest subgroup is the same are in one domain of its level inside.
+        """
+        left, depth = fewest(gang), self.told.depth(gang.get("required"))
+        levels = {one["id"]: self.told.depth(one["required"]) for one in gang.get("subgroups") or []}
+        blocks: dict[Any, list[tuple[Thing, int]]] = {}
+        for k, group in enumerate(gang["pods"]):
             asked = min(left, group["count"])
             left -= asked
-            for domain, nodes in places.items():
-                price = self._cheapest(group, asked, gang.get("per_node") or asked, nodes)
-                total[domain] = total.get(domain, Fraction(0)) + (0 if price is None else price)
-                if price is None:
-                    total.pop(domain)
-            places = {domain: nodes for domain, nodes in places.items() if domain in total}
-        return min(total.values(), default=None)
+            mine = group.get("subgroups")
+            blocks.setdefault(max(mine, key=levels.__getitem__) if mine else k, []).append((group, asked))
+        total: list[Fraction] = []
+        for nodes in self._apart(range(len(self.told.nodes)), depth):
+            prices = [self._block(gang, own, self._apart(nodes, levels.get(name, 0))) for name, own in blocks.items()]
+            given = [price for price in prices if price is not None]
+            total += [sum(given, Fraction(0))] if len(given) == len(prices) else []
+        return min(total, default=None)
+
+    def _apart(self, nodes: Iterable[int], depth: int) -> Iterable[list[int]]:
+        """Nodes by their domain at a depth."""
+        places: dict[tuple[str, ...], list[int]] = {}
+        for n in nodes:
+            places.setdefault(self.told.domain(n, depth), []).append(n)
+        return places.values()
+
+    def _block(self, gang: Thing, block: Sequence[tuple[Thing, int]], places: Iterable[list[int]]) -> Fraction | None:
+        """The least price of so many pods of groups in one of some places."""
+        total: list[Fraction] = []
+        for nodes in places:
+            price = Fraction(0)
+            for group, asked in block:
+                own = self._cheapest(group, asked, gang.get("per_node") or asked, nodes)
+                if own is None:
+                    break
+                price += own
+            else:
+                total.append(price)
+        return min(total, default=None)
 
     def _price(self, group: Thing, n: int) -> Fraction:
         return sum((p * self.asked(group, size) for size, p in self.cost[n].items()), Fraction(0))
