@@ -107,7 +107,15 @@ def _plain(gang: Gang) -> dict[str, Json]:
 def first_pods(gang: Gang, number: int) -> Gang:
     """The gang with its first pods alone."""
     pods = tuple(gang.pods[k].model_copy(update={"count": count}) for k, count in prefix(gang, number))
-    return gang.model_copy(update={"pods": pods, "least": None})
+    named = {name for group in pods for name in group.subgroups or ()}
+    kept = tuple(subgroup for subgroup in gang.subgroups or () if subgroup.id in named)
+    return gang.model_copy(update={"pods": pods, "least": None, "subgroups": kept or None})
+
+
+def without_subgroups(gang: Gang) -> Gang:
+    """The gang whose groups have no levels of their own."""
+    pods = tuple(group.model_copy(update={"subgroups": None}) for group in gang.pods)
+    return gang.model_copy(update={"pods": pods, "subgroups": None})
 
 
 def without_request(group: Group, names: frozenset[str]) -> Group:

@@ -248,6 +248,8 @@ class Draft:
             made["least"] = len(placed)
         made["id"] = name
         made["pods"] = list(groups)
+        named = {name for group in groups for name in group.get("subgroups", ())}
+        made["subgroups"] = [one for one in made.get("subgroups", ()) if one["id"] in named] or None
         made["weight"] = float(weight) if weight else 1.0
         made["arrival"] = float(len(self.gangs))
         self.gangs.append(made)

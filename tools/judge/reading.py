@@ -199,10 +199,15 @@ class _Numbered:
         for kind in ("node", "queue", "gang", "running"):
             for part in data["running" if kind == "running" else f"{kind}s"]:
                 part["id"] = self.number(kind, part["id"])
-                for named in (part, *part.get("flavours", ())):
+                for named in (part, *part.get("flavours", ()), *part.get("subgroups", ())):
                     named |= {key: self.number(of, named[key]) for key, of in KINDS.items() if named.get(key)}
                 part |= {"domain": [self.number("domain", label) for label in part["domain"]]} if kind == "node" else {}
         pods = [group for gang in data["gangs"] for group in gang["pods"]]
+        for subgroup in [one for gang in data["gangs"] for one in gang.get("subgroups", ())]:
+            subgroup["id"] = self.number("subgroup", subgroup["id"])
+        for group in pods:
+            if group.get("subgroups"):
+                group["subgroups"] = [self.number("subgroup", name) for name in group["subgroups"]]
         for amounts in [
             *(node["free"] for node in data["nodes"]),
             *(item["request"] for item in [*pods, *data["running"]]),

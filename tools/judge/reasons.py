@@ -10,7 +10,7 @@ from schedgap.formulations.common.instance import Solution
 from schedgap.formulations.gang_placement.instance import WHOLE, Gang, GangPlacementInstance, Group, Node
 from schedgap.formulations.gang_placement.scale import Component, components
 from schedgap.solvers.result import Result, Status
-from schedgap.tools.judge.asking import Asking, first_pods, without_labels, without_request
+from schedgap.tools.judge.asking import Asking, first_pods, without_labels, without_request, without_subgroups
 from schedgap.tools.judge.draft import HAS, INSIDE, TAKES, Words
 from schedgap.tools.judge.reading import Snapshot
 
@@ -18,6 +18,7 @@ UNDECIDED = "could be placed alone; why the best decision does without it is und
 REQUEST = "its request for"
 PREFERRED = "its preferred level, whose label some nodes lack"
 CLOSED = "nodes that do not take it"
+SUBGROUPS = "the levels of its groups"
 MOST_NODES = 3
 """Nodes that one reason names."""
 
@@ -156,6 +157,8 @@ class Reasons:
         result = {
             words.required: unbound.model_copy(update={"required": None, "preferred": None}) if gang.required else gang
         }
+        if gang.subgroups is not None:
+            result[SUBGROUPS] = without_subgroups(unbound)
         if gang.required is None and gang.preferred is not None:
             result[PREFERRED] = unbound.model_copy(update={"preferred": None})
         result[CLOSED] = plain
@@ -240,7 +243,7 @@ class Reasons:
                 return [f"capacity: {_gpus(free)} free{where}, {_are(asked)} wanted{whose}"]
         others = frozenset(name for group in gang.pods for name in group.request if name not in self.facts.kinds)
         bare = _each(gang, lambda group: without_request(group, others))
-        bare = bare.model_copy(update={"required": None, "queue": None, "per_node": None})
+        bare = without_subgroups(bare.model_copy(update={"required": None, "queue": None, "per_node": None}))
         fits, _ = self.asking.placed_alone(instance, bare)
         free = sum(self._free(node, gang.pods) for node in instance.nodes)
         sums = f"{_gpus(free)} free where it may go"
@@ -277,7 +280,7 @@ class Reasons:
                 head += f"no node takes {_pods(group) if group.gpu else 'it'} ({causes}), and "
         amounts = [f"{name} ({self._amounts(instance, gang, name)})" for name in names if name != "pods"]
         also = [self.words(gang).required] * bool(gang.required) + ["its quota"] * bool(gang.queue)
-        also += [self.words(gang).per_node] * bool(gang.per_node)
+        also += [self.words(gang).per_node] * bool(gang.per_node) + [SUBGROUPS] * bool(gang.subgroups)
         lacking = [
             text
             for name, text in zip([one for one in names if one != "pods"], amounts, strict=True)

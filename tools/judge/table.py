@@ -151,10 +151,14 @@ KUBERNETES: tuple[Row, ...] = (
         " backoffLimit markUnschedulable schedulingBackoff preemptibility terminationDelay reuseReservationRef", KEPT,
         "its fewest pods"),
     Row("group", "schedulingConstraints topologyConstraint", KEPT, "one level that all its pods share, or prefer"),
-    Row("group", "subGroups", KEPT, "groups with their minMember; levels of their own are unread"),
+    Row("group", "subGroups", KEPT, "groups with their minMember and required levels"),
+    Row("subgroup", "name minMember minReplicas parent topologyConstraint podReferences", KEPT,
+        "groups in groups; minima where one at most has more pods than it needs, all equal, and no pod of its gang runs"
+        ", else unread; levels that they prefer are left out and counted"),
+    Row("subgroup", "minSubGroup", UNREAD, "its groups have fewest pods of their own"),
     Row("group", "networkTopology", RELAXED, "its network topology"),
     Row("group", "minTaskMember subGroupPolicy minSubGroup", UNREAD, "its groups have fewest pods of their own"),
-    Row("group", "topologyConstraintGroupConfigs", UNREAD, "its groups have levels of their own"),
+    Row("group", "topologyConstraintGroupConfigs", KEPT, "levels of several of Grove's groups together"),
     Row("workload", "podSets queueName active priority", KEPT, "what waits without pods"),
     Row("workload", "priorityClassName priorityClassRef priorityClassSource maximumExecutionTimeSeconds"
         " preemptionGates", IDLE, "they bear on when"),

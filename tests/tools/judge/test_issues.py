@@ -473,28 +473,6 @@ CASES: list[Case] = [
         "DRA claim",
     ),
     (
-        "KAI manual: sub-groups with levels of their own: not judged",
-        [
-            _node("a", 8),
-            _pod("p", 1, notes={"pod-group-name": "g"}, **KAI),
-            _group(
-                "g",
-                "scheduling.run.ai/v2alpha2",
-                minMember=1,
-                subGroups=[
-                    {
-                        "name": "s",
-                        "minMember": 1,
-                        "topologyConstraint": {"topology": "t", "requiredTopologyLevel": "rack"},
-                    }
-                ],
-            ),
-        ],
-        "no gang waits in what was read",
-        {"d/g": "not judged"},
-        "its groups have levels of their own",
-    ),
-    (
         "KAI manual: topologyConstraint of the whole gang: one rack has 8, 16 are wanted",
         [
             _node("a", 8, {"rack": "r0"}),

@@ -759,14 +759,14 @@ RACK = {REQUIRED: "rack"}
         ((RACK, RACK, RACK), (4, 4, 4), True),
         (({}, {}, {}), (0, 4, 4), True),
         (tuple({**RACK, "kueue.x-k8s.io/podset-group-name": "all"} for _ in range(3)), (0, 4, 4), True),
-        (tuple({**RACK, "kueue.x-k8s.io/role-hash": str(min(n, 1))} for n in range(3)), (4, 4, 4), False),
+        (tuple({**RACK, "kueue.x-k8s.io/role-hash": str(min(n, 1))} for n in range(3)), (4, 4, 4), True),
     ],
 )
 @pytest.mark.parametrize("bound", [False, True])
-def test_a_gang_whose_kinds_of_pods_have_levels_of_their_own_is_left_out(
+def test_a_gang_whose_kinds_of_pods_have_levels_and_are_not_told_is_left_out(
     notes: tuple[dict[str, str], ...], gpus: tuple[int, ...], kept: bool, bound: bool, tmp_path: Path
 ) -> None:
-    """The level of the first pod was read for all. Kueue gives each kind of pods a domain of its own."""
+    """Kueue gives each kind of pods a domain of its own: they are subgroups where every pod tells its role."""
     pods = [pod(f"t{n}", count, "train", annotations=notes[n]) for n, count in enumerate(gpus)]
     if bound:
         pods[2]["spec"]["nodeName"] = "node0"

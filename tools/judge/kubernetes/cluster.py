@@ -15,11 +15,15 @@ from schedgap.formulations.gang_placement.instance import NODE, WHOLE
 from schedgap.tools.judge.draft import HAS, INSIDE, TAKES, Counting, Draft, Refusals
 from schedgap.tools.judge.kubernetes.gangs import (
     ALONE,
+    APART,
     NATIVE,
+    PREFERRED,
+    SUBGROUP,
     Gang,
     Gangs,
     levels_apart,
     slices_of,
+    subgroups_of,
     without_pods,
 )
 from schedgap.tools.judge.kubernetes.levels import Levels
@@ -40,8 +44,9 @@ GROUP = "runai-gpu-group"
 """Label of pods that share a device under KAI-Scheduler."""
 
 Pod = Mapping[str, Json]
-Kind = tuple[tuple[int, int], tuple[tuple[str, int], ...], tuple[int, ...]]
-"""What pods of a gang are equal in: thousandths of devices, other resources, nodes that take them."""
+Kind = tuple[tuple[int, int], tuple[tuple[str, int], ...], tuple[int, ...], tuple[str, ...], bool]
+"""What pods of a gang are equal in: thousandths of devices, other resources, nodes that take them, groups that they are
+in, whether they are beyond what their group needs."""
 
 
 class Cluster:
@@ -240,10 +245,16 @@ class Cluster:
         taken = {paths[n][:depth] for n in nodes} or {()}
         return {n for n, path in enumerate(paths) if path[: len(next(iter(taken)))] in taken}
 
-    def _level_labels(self, key: str, gang: Gang) -> dict[str, str]:
-        """Labels of the nodes that have the labels of a gang's levels, and of the domain in which it runs in part."""
+    def _level_labels(self, key: str, gang: Gang, names: Sequence[str]) -> dict[str, str]:
+        """Labels of the nodes that have the labels of a gang's levels, and of the domain in which it runs in part.
+
+        Parameters
+        ----------
+        names : groups with levels of their own that the pods are in
+        """
         topologies = self.listing.kinds["Topology"] and gang.family not in (NATIVE, "KAI-Scheduler", "Grove")
-        needed = set(self.levels) if gang.levels and topologies else gang.levels & set(self.levels)
+        levels = {gang.required, gang.preferred, *(gang.inner[name] for name in names)} - {None}
+        needed = set(self.levels) if levels and topologies else levels & set(self.levels)
         found: dict[str, str] = {}
         if needed:
             found |= self.draft.label(HAS, [n for n, lack in enumerate(self.lacking) if not needed & lack])
@@ -262,13 +273,12 @@ class Cluster:
         """What is drafted of a gang: equal pods as one group, its bound pods the decision; None where put aside."""
         rules, unread, per_node = self.rules.of(pods)
         asks = [self.ask[id(pod)] for pod in pods]
-        unread += [*gang.unread, *(ask.unread for ask in asks if ask.unread)]
         limits, unlisted = self.limits.of(gang, pods)
         if unlisted:
             self.draft.facts.assumed[shortened(shown, self.draft.cut)] = UNLISTED
         rules += [*gang.rules, *limits, *(rule for ask in asks for rule in ask.rules)]
-        if levels_apart(every, [self.ask[id(pod)] for pod in every]):
-            unread.append("its kinds of pods have levels of their own")
+        sets = self._sets(gang, pods, every, unread)
+        unread += [*gang.unread, *(ask.unread for ask in asks if ask.unread)]
         strange = gang.levels - {*self.levels, HOST}
         unread += ["its level is in no topology that is listed"] if strange else []
         barred = self._barred(gang, pods, every, asks)
@@ -279,11 +289,32 @@ class Cluster:
             self.draft.aside(shown, len(pods), gpus, reason, barred=not unread, placed=placed)
             return None
         level, size = slices_of(pods)
-        if level is not None and not (level == HOST and self._sliced(pods, asks, size)):
+        if level is not None and (any(sets) or not (level == HOST and self._sliced(pods, asks, size))):
             rules.append("its slices")
-        return self._groups(gang, shown, pods, asks, rules, per_node, size if level == HOST else 1) | (
+            size = 1
+        return self._groups(gang, shown, pods, asks, sets, rules, per_node, size if level == HOST else 1) | (
             {} if queue is None else {"queue": queue}
         )
+
+    def _sets(
+        self, gang: Gang, pods: Sequence[Pod], every: Sequence[Pod], unread: list[str]
+    ) -> Sequence[tuple[str, ...]]:
+        """The groups with levels of their own that each pod is in; what of them cannot be read is told."""
+        apart = levels_apart(every, [self.ask[id(pod)] for pod in every])
+        if apart and not gang.inner:
+            unread.append(APART)
+        sets = subgroups_of(gang, pods) if gang.inner else [()] * len(pods)
+        preferring = apart and any(note(pod, PREFERRED) is not None for pod in pods)
+        self.draft.unread["levels that groups of a gang prefer"] += preferring
+        if len(every) > len(pods) and (any(sets) or gang.spare is not None):
+            unread.append("pods of it run, and its groups have rules of their own")
+        if any(sets) and gang.spare is None and (gang.least is not None or gang.wholly):
+            unread.append("its groups have levels of their own, and fewer pods than all are enough")
+        spare = [pod for pod in pods if gang.spare is not None and note(pod, SUBGROUP[gang.family]) == gang.spare]
+        kinds = {(str(self.ask[id(pod)]), self._spec(pod)) for pod in spare}
+        if len(kinds) > 1:
+            unread.append("its groups have fewest pods of their own, of different pods")
+        return sets
 
     def _barred(self, gang: Gang, pods: Sequence[Pod], every: Sequence[Pod], asks: Sequence[Ask]) -> str:
         """Why nobody may place a gang as it is; empty where one may."""
@@ -312,31 +343,34 @@ class Cluster:
         shown: str,
         pods: Sequence[Pod],
         asks: Sequence[Ask],
+        sets: Sequence[tuple[str, ...]],
         rules: list[str],
         per_node: int | None,
         size: int,
     ) -> dict[str, Any]:
         outward, draft = self.draft.outward, self.draft
+        late = _beyond(gang, pods)
         kinds: dict[Kind, list[Pod]] = defaultdict(list)
-        for pod, ask in zip(pods, asks, strict=True):
+        for pod, ask, names in zip(pods, asks, sets, strict=True):
             draft.apart |= ask.low < ask.high
             request = self.counting.asked(ask.rest)
             nodes = self._spec(pod)
             if ask.nodes is not None:
                 nodes = tuple(n for n in nodes if n in ask.nodes)
-            kinds[ask.devices(outward), tuple(sorted(request.items())), nodes].append(pod)
+            kinds[ask.devices(outward), tuple(sorted(request.items())), nodes, names, id(pod) in late].append(pod)
         key = f"{gang.family} {gang.key}"
         least = self._least(gang, shown, len(pods))
-        if least is not None:
+        if gang.spare is not None:  # what its groups need first, then what one of them may have beyond
+            kinds = dict(sorted(kinds.items(), key=lambda kind: kind[0][-1]))
+        elif least is not None:
             kinds = dict(sorted(kinds.items(), key=lambda kind: _size(kind[0])))
             if len(kinds) > 1 and not _exact(kinds):
                 rules.append("which of its different pods start first")
                 kinds = _loosened(kinds) if outward else kinds
         sliced = size > 1 and self._sliced(pods, asks, size)
-        levels = self._level_labels(key, gang)
         groups = []
-        for ((each, pieces), asked, nodes), members in kinds.items():
-            selector = {"labels": {**draft.label(TAKES, nodes), **levels}}
+        for ((each, pieces), asked, nodes, names, _), members in kinds.items():
+            selector = {"labels": {**draft.label(TAKES, nodes), **self._level_labels(key, gang, names)}}
             made: dict[str, Any] = {
                 "count": len(members),
                 "gpu": each if each < WHOLE else WHOLE * pieces,
@@ -345,6 +379,8 @@ class Cluster:
             }
             if each < WHOLE and pieces > 1:
                 made["parts"] = pieces
+            if names:
+                made["subgroups"] = list(names)
             if sliced:
                 whole = {name: size * amount for name, amount in asked}
                 made |= {"count": len(members) // size, "gpu": size * made["gpu"], "request": whole}
@@ -366,6 +402,7 @@ class Cluster:
             "required": self._level(gang.required),
             "preferred": self._level(gang.preferred),
             "per_node": per_node,
+            "subgroups": [{"id": name, "required": self._level(level)} for name, level in gang.inner.items()],
         }
         return result | {"least": least, "gpus": sum((ask.gpus for ask in asks), Fraction(0))}
 
@@ -452,6 +489,15 @@ def _priority(pod: Pod) -> int:
     return int((pod.get("spec") or {}).get("priority") or 0)
 
 
+def _beyond(gang: Gang, pods: Sequence[Pod]) -> set[int]:
+    """Pods, by identity, that the one group of a gang with more than it needs has beyond; those that are bound last."""
+    if gang.spare is None:
+        return set()
+    members = [pod for pod in pods if note(pod, SUBGROUP[gang.family]) == gang.spare]
+    members.sort(key=_is_bound, reverse=True)
+    return set(map(id, members[gang.groups[gang.spare] :]))
+
+
 def _exact(kinds: Mapping[Kind, list[Pod]]) -> bool:
     """Whether the first pods fit wherever as many others do, and those that are bound are the first."""
     bound = [flag for pods in kinds.values() for flag in sorted(map(_is_bound, pods), reverse=True)]
@@ -459,26 +505,28 @@ def _exact(kinds: Mapping[Kind, list[Pod]]) -> bool:
         all(amount <= other for amount, other in zip(devices, more, strict=True))
         and all(amount <= dict(asked).get(name, 0) for name, amount in request)
         and set(nodes) >= set(fewer)
-        for (devices, request, nodes), (more, asked, fewer) in pairwise(kinds)
+        for (devices, request, nodes, *_), (more, asked, fewer, *_) in pairwise(kinds)
     )
     return chain and bound == sorted(bound, reverse=True)
 
 
 def _loosened(kinds: Mapping[Kind, list[Pod]]) -> dict[Kind, list[Pod]]:
     """One kind that fits wherever any of these does."""
-    asks = [dict(request) for _, request, _ in kinds]
+    asks = [dict(request) for _, request, *_ in kinds]
     least = {name: min(asked[name] for asked in asks) for name in asks[0] if all(name in asked for asked in asks)}
-    nodes = tuple(sorted({n for _, _, allowed in kinds for n in allowed}))
+    nodes = tuple(sorted({n for _, _, allowed, *_ in kinds for n in allowed}))
     return {
         (
-            (min(each for (each, _), _, _ in kinds), min(pieces for (_, pieces), _, _ in kinds)),
+            (min(each for (each, _), *_ in kinds), min(pieces for (_, pieces), *_ in kinds)),
             tuple(sorted(least.items())),
             nodes,
+            (),
+            False,
         ): [pod for pods in kinds.values() for pod in pods]
     }
 
 
 def _size(kind: Kind) -> tuple[int, int, int]:
     """Grows with what pods ask for, and where they may go to fewer nodes."""
-    (each, pieces), request, nodes = kind
+    (each, pieces), request, nodes, *_ = kind
     return each * pieces, sum(amount for _, amount in request), -len(nodes)

@@ -25,6 +25,7 @@ ROLE, JOINED = "kueue.x-k8s.io/role-hash", "kueue.x-k8s.io/podset-group-name"
 """Kueue's sets of pods: those of one role, each with a level of its own but where they are joined."""
 TASK_GROUP, TASK_GROUPS = "yunikorn.apache.org/task-group-name", "yunikorn.apache.org/task-groups"
 LWS = "leaderworkerset.sigs.k8s.io/"
+LWS_LEVEL, LWS_INDEX = f"{LWS}subgroup-exclusive-topology", f"{LWS}subgroup-index"
 KOORDINATOR = "gang.scheduling.koordinator.sh/"
 SUBGROUP = {"KAI-Scheduler": "kai.scheduler/subgroup-name", "Grove": "grove.io/podclique", "YuniKorn": TASK_GROUP}
 """Labels that name a pod's group inside its gang."""
@@ -52,6 +53,7 @@ API_GROUPS = {
 }
 """Groups of the API in which a scheduler's PodGroup is."""
 ALONE = "alone"
+APART = "its kinds of pods have levels of their own"
 
 
 @dataclass
@@ -63,6 +65,9 @@ class Gang:
     least: int | None = None  # its fewest pods; None: all
     total: int | None = None  # pods that must be there before any starts
     groups: dict[str, int] = field(default_factory=dict)  # fewest pods of each of its groups
+    parents: dict[str, list[str]] = field(default_factory=dict)  # groups around each of them
+    inner: dict[str, str] = field(default_factory=dict)  # levels that groups require for themselves
+    spare: str | None = None  # the one group with more pods than it needs
     required: str | None = None  # label of a level
     preferred: str | None = None
     queue: str | None = None  # queue of its PodGroup
@@ -73,7 +78,17 @@ class Gang:
     @property
     def levels(self) -> set[str]:
         """Labels of the levels that it names."""
-        return {level for level in (self.required, self.preferred) if level is not None}
+        return {level for level in (self.required, self.preferred, *self.inner.values()) if level is not None}
+
+    def around(self, name: str) -> list[str]:
+        """A group and those around it that require a level, the inner ones first."""
+        found, turn = [], [name]
+        while turn:
+            now = turn.pop(0)
+            if now not in found:
+                found.append(now)
+                turn += self.parents.get(now, [])
+        return [one for one in found if one in self.inner]
 
 
 class Gangs:
@@ -215,20 +230,45 @@ class Gangs:
         for constraint in constraints[:1]:
             gang.required = constraint.get("key") or gang.required
         self._topology(gang, spec.get("topologyConstraint") or {})
-        inner = [*(spec.get("subGroups") or []), *(spec.get("podgroups") or [])]
-        for part in inner:
-            gang.groups[str(part.get("name"))] = part.get("minMember") or part.get("minReplicas") or 0
-            if part.get("topologyConstraint") or part.get("schedulingConstraints"):
-                gang.unread.append("its groups have levels of their own")
+        self._inner_groups(gang, spec)
+
+    def _inner_groups(self, gang: Gang, spec: Mapping[str, Json]) -> None:
+        """Groups of KAI-Scheduler and Grove, which may be in other groups, with fewest pods and levels."""
+        for part in [*(spec.get("subGroups") or []), *(spec.get("podgroups") or [])]:
+            name = str(part.get("name"))
+            gang.groups[name] = part.get("minMember") or part.get("minReplicas") or 0
+            for key, value in part.items():
+                row = way_of("kubernetes", "subgroup", key, closed=True)
+                gang.unread += [row.why] if value and row.way == UNREAD else []
+            if part.get("parent"):
+                gang.parents.setdefault(name, []).append(str(part["parent"]))
+            self._inner_level(gang, name, part.get("topologyConstraint") or {})
+        for at, part in enumerate(spec.get("topologyConstraintGroupConfigs") or []):
+            name = f"topologyConstraintGroupConfigs[{at}]"
+            for member in part.get("podGroupNames") or []:
+                gang.parents.setdefault(str(member), []).append(name)
+            self._inner_level(gang, name, part.get("topologyConstraint") or {})
+        for name in [name for names in gang.parents.values() for name in names]:
+            if gang.groups.pop(name, 0):
+                gang.unread.append("groups of its groups have fewest pods of their own")
+
+    def _inner_level(self, gang: Gang, name: str, constraint: Mapping[str, Json]) -> None:
+        required, preferred = self._levels_of(constraint)
+        self.listing.unread["levels that groups of a gang prefer"] += preferred is not None
+        if required is not None:
+            gang.inner[name] = required
+
+    def _topology(self, gang: Gang, constraint: Mapping[str, Json]) -> None:
+        required, preferred = self._levels_of(constraint)
+        gang.required, gang.preferred = required or gang.required, preferred or gang.preferred
 
     @staticmethod
-    def _topology(gang: Gang, constraint: Mapping[str, Json]) -> None:
-        """Levels of KAI-Scheduler and of Grove."""
+    def _levels_of(constraint: Mapping[str, Json]) -> tuple[str | None, str | None]:
+        """(required, preferred) level of KAI-Scheduler or of Grove."""
         pack = constraint.get("packConstraint") or {}
         required = constraint.get("requiredTopologyLevel") or pack.get("required")
         preferred = constraint.get("preferredTopologyLevel") or pack.get("preferred")
-        gang.required = str(required) if required else gang.required
-        gang.preferred = str(preferred) if preferred else gang.preferred
+        return str(required) if required else None, str(preferred) if preferred else None
 
     def _workload_group(self, gang: Gang, reference: Mapping[str, Json]) -> None:
         """The policy of a pod group of a Workload of scheduling.k8s.io."""
@@ -278,6 +318,7 @@ class Gangs:
             gang.least, gang.wholly = (max(counts), False) if counts else (gang.least, gang.wholly)
         if gang.groups:
             self._inner(gang, pods)
+        read_sets(gang, pods)
 
     def _inner(self, gang: Gang, pods: Sequence[Pod]) -> None:
         """Fewest pods of a gang with groups: of each of them so many; all, where that is all of its pods."""
@@ -287,10 +328,13 @@ class Gangs:
             gang.total = max(wanted, len(pods) + 1)
         elif wanted == len(pods):
             gang.least = None
-        elif len(gang.groups) == 1 and wanted:
+        elif len(gang.groups) == 1 and wanted and not gang.inner:
             gang.least = wanted
         else:
-            gang.unread.append("its groups have fewest pods of their own")
+            larger = [name for name, count in there.items() if count > gang.groups.get(name, 0)]
+            if len(larger) > 1 or larger[0] not in gang.groups or not wanted:
+                gang.unread.append("its groups have fewest pods of their own")
+            gang.least, gang.spare = wanted, larger[0]
 
 
 def without_pods(gangs: Gangs) -> list[tuple[str, str, Json]]:
@@ -303,6 +347,34 @@ def without_pods(gangs: Gangs) -> list[tuple[str, str, Json]]:
     ]
 
 
+def read_sets(gang: Gang, pods: Sequence[Pod]) -> None:
+    """Levels of Kueue's sets of pods, where every pod tells its set, and of subgroups of LeaderWorkerSet."""
+    apart = gang.family == "Kueue" and named_sets(pods) and levels_apart(pods, [None] * len(pods))
+    if apart:
+        gang.required = gang.preferred = None
+    if apart or (gang.family == "LeaderWorkerSet" and any(note(pod, LWS_LEVEL) is not None for pod in pods)):
+        subgroups_of(gang, pods)
+
+
+def subgroups_of(gang: Gang, pods: Sequence[Pod]) -> list[tuple[str, ...]]:
+    """The groups with levels of their own that each pod is in; they are written down in the gang.
+
+    Groups of KAI-Scheduler and Grove, sets of pods of Kueue, subgroups of LeaderWorkerSet.
+    """
+    if gang.family in SUBGROUP:
+        return [tuple(gang.around(str(note(pod, SUBGROUP[gang.family])))) for pod in pods]
+    found: list[tuple[str, ...]] = []
+    for pod in pods:
+        if gang.family == "LeaderWorkerSet":
+            name, level = f"subgroup {note(pod, LWS_INDEX)}", note(pod, LWS_LEVEL)
+        else:
+            name, level = f"set {note(pod, JOINED) or note(pod, ROLE)}", note(pod, REQUIRED)
+        found.append((name,) if level is not None else ())
+        if level is not None and gang.inner.setdefault(name, level) != level:
+            gang.unread.append(APART)
+    return found
+
+
 def levels_apart(pods: Sequence[Pod], kinds: Sequence[object]) -> bool:
     """Whether pods of a gang require levels each kind for itself, as Kueue's sets of pods do."""
     levels = {note(pod, REQUIRED) for pod in pods}
@@ -310,6 +382,11 @@ def levels_apart(pods: Sequence[Pod], kinds: Sequence[object]) -> bool:
     roles = {note(pod, ROLE) or str(kind) for pod, kind in zip(pods, kinds, strict=True)}
     several = len(roles) > 1 and (None in joined or len(joined) > 1)
     return levels != {None} and (several or len(levels) > 1)
+
+
+def named_sets(pods: Sequence[Pod]) -> bool:
+    """Whether every pod tells which of Kueue's sets it is in."""
+    return all(note(pod, JOINED) is not None or note(pod, ROLE) is not None for pod in pods)
 
 
 def slices_of(pods: Sequence[Pod]) -> tuple[str | None, int]:

@@ -43,7 +43,8 @@ _META = {
     }
 }
 _STATUS = {"conditions": [{}], "allocatable": dict, "capacity": dict}
-_SUB = [{"name": str, "minMember": int, "minReplicas": int}]
+_SUB = [{"name": str, "minMember": int, "minReplicas": int, "parent": str, "topologyConstraint": dict}]
+_LEVELS = [{"podGroupNames": [str], "topologyConstraint": dict}]
 _TEMPLATE = {"metadata": {"labels": _TEXTS, "annotations": _TEXTS}, "spec": _SPEC}
 FORMS: dict[str, dict[str, Any]] = {
     "Node": {**_META, "spec": {"taints": [{}]}, "status": _STATUS},
@@ -58,7 +59,7 @@ FORMS: dict[str, dict[str, Any]] = {
         },
         "status": {"phase": str},
     },
-    "PodGang": {**_META, "spec": {"podgroups": _SUB}},
+    "PodGang": {**_META, "spec": {"podgroups": _SUB, "topologyConstraintGroupConfigs": _LEVELS}},
     "Workload": {
         **_META,
         "spec": {

@@ -11,7 +11,7 @@ from typing import NamedTuple
 from schedgap.formulations.common.errors import InputError
 from schedgap.formulations.common.instance import Json
 from schedgap.tools.judge.draft import MOST_WAITING
-from schedgap.tools.judge.kubernetes.gangs import JOINED, PREFERRED, REQUIRED, SLICE_SIZE, SLICES, Gang
+from schedgap.tools.judge.kubernetes.gangs import JOINED, PREFERRED, REQUIRED, ROLE, SLICE_SIZE, SLICES, Gang, read_sets
 from schedgap.tools.judge.kubernetes.listing import Kubernetes, api_group, key_of, quantity
 from schedgap.tools.judge.table import RELAXED, UNREAD, way_of
 
@@ -95,6 +95,7 @@ class Workloads:
         if made.pods:
             notes = made.pods[0]["metadata"]["annotations"]
             gang.required, gang.preferred = notes.get(REQUIRED), notes.get(PREFERRED)
+            read_sets(gang, made.pods)
         return made
 
     @staticmethod
@@ -111,6 +112,7 @@ class Workloads:
                 gang.rules.append(row.why)
             if name in REQUESTS and value is not None:
                 notes[REQUESTS[name]] = str(value)
+        notes.setdefault(ROLE, str(part.get("name")))
         name = {"name": f"{item['metadata']['name']}-{part.get('name')}"}
         made = {**name, "namespace": item["metadata"].get("namespace", "default"), "labels": meta.get("labels") or {}}
         priority = {"priority": item["spec"]["priority"]} if item["spec"].get("priority") is not None else {}
