@@ -484,10 +484,10 @@ class GangPlacementInstance(Instance):
 
     def by_domain(self, depth: int, nodes: Iterable[int]) -> dict[Domain, list[int]]:
         """Some nodes by their domain at a depth, in their order."""
-        found: dict[Domain, list[int]] = {}
+        places: dict[Domain, list[int]] = {}
         for n in nodes:
-            found.setdefault(self.domain(n, depth), []).append(n)
-        return found
+            places.setdefault(self.domain(n, depth), []).append(n)
+        return places
 
     @cached_property
     def weighted_shapes(self) -> tuple[tuple[Shape, float | int], ...]:

@@ -327,8 +327,8 @@ def _place_subgroups(
         if all(cluster.inside[: len(domain)] == domain for domain in fixed):
             deepest = max((gang.required, *(levels[name] for name in names)), key=cluster.instance.depth)
             groups = tuple(gang.pods[k] for k, _ in members)
-            own = gang.model_copy(update={"pods": groups, "required": deepest, "least": None, "subgroups": None})
-            made = place(cluster, own, sum(count for _, count in members))
+            block = gang.model_copy(update={"pods": groups, "required": deepest, "least": None, "subgroups": None})
+            made = place(cluster, block, sum(count for _, count in members))
         cluster.inside = ()
         pods += [pod._replace(group=members[pod.group][0]) for pod in made or ()]
         used = Counter(pod.node for pod in pods)

@@ -206,10 +206,10 @@ class Decision:
     def within(self, g: int, s: int) -> dict[tuple[str, ...], list[int]]:
         """Nodes that may have pods of a subgroup, by their domain at its level."""
         hosts = {n for k in self.members(g, s) for n in self.hosts.get(f"pods[{g},{k}", {})}
-        found: dict[tuple[str, ...], list[int]] = {}
+        places: dict[tuple[str, ...], list[int]] = {}
         for n in sorted(hosts):
-            found.setdefault(self.domain(n, self.depth(self.gangs[g]["subgroups"][s]["required"])), []).append(n)
-        return found
+            places.setdefault(self.domain(n, self.depth(self.gangs[g]["subgroups"][s]["required"])), []).append(n)
+        return places
 
     def _subgroup(self, g: int, s: int) -> None:
         """(5): all placed pods of some groups in one domain of their level."""

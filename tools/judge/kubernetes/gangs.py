@@ -82,13 +82,13 @@ class Gang:
 
     def around(self, name: str) -> list[str]:
         """A group and those around it that require a level, the inner ones first."""
-        found, turn = [], [name]
+        passed, turn = [], [name]
         while turn:
             now = turn.pop(0)
-            if now not in found:
-                found.append(now)
+            if now not in passed:
+                passed.append(now)
                 turn += self.parents.get(now, [])
-        return [one for one in found if one in self.inner]
+        return [one for one in passed if one in self.inner]
 
 
 class Gangs:
@@ -363,16 +363,16 @@ def subgroups_of(gang: Gang, pods: Sequence[Pod]) -> list[tuple[str, ...]]:
     """
     if gang.family in SUBGROUP:
         return [tuple(gang.around(str(note(pod, SUBGROUP[gang.family])))) for pod in pods]
-    found: list[tuple[str, ...]] = []
+    sets: list[tuple[str, ...]] = []
     for pod in pods:
         if gang.family == "LeaderWorkerSet":
             name, level = f"subgroup {note(pod, LWS_INDEX)}", note(pod, LWS_LEVEL)
         else:
             name, level = f"set {note(pod, JOINED) or note(pod, ROLE)}", note(pod, REQUIRED)
-        found.append((name,) if level is not None else ())
+        sets.append((name,) if level is not None else ())
         if level is not None and gang.inner.setdefault(name, level) != level:
             gang.unread.append(APART)
-    return found
+    return sets
 
 
 def levels_apart(pods: Sequence[Pod], kinds: Sequence[object]) -> bool:
