@@ -119,17 +119,19 @@ class Priced:
 
         Groups whose deepest subgroup is the same are in one domain of its level inside.
         """
-        left, depth = fewest(gang), self.told.depth(gang.get("required"))
+        missing, depth = fewest(gang), self.told.depth(gang.get("required"))
         levels = {one["id"]: self.told.depth(one["required"]) for one in gang.get("subgroups") or []}
         blocks: dict[Any, list[tuple[Thing, int]]] = {}
         for k, group in enumerate(gang["pods"]):
-            asked = min(left, group["count"])
-            left -= asked
+            asked = min(missing, group["count"])
+            missing -= asked
             mine = group.get("subgroups")
             blocks.setdefault(max(mine, key=levels.__getitem__) if mine else k, []).append((group, asked))
         total: list[Fraction] = []
         for nodes in self._apart(range(len(self.told.nodes)), depth):
-            prices = [self._block(gang, own, self._apart(nodes, levels.get(name, 0))) for name, own in blocks.items()]
+            prices = [
+                self._block(gang, block, self._apart(nodes, levels.get(name, 0))) for name, block in blocks.items()
+            ]
             given = [price for price in prices if price is not None]
             total += [sum(given, Fraction(0))] if len(given) == len(prices) else []
         return min(total, default=None)
@@ -147,10 +149,10 @@ class Priced:
         for nodes in places:
             price = Fraction(0)
             for group, asked in block:
-                own = self._cheapest(group, asked, gang.get("per_node") or asked, nodes)
-                if own is None:
+                more = self._cheapest(group, asked, gang.get("per_node") or asked, nodes)
+                if more is None:
                     break
-                price += own
+                price += more
             else:
                 total.append(price)
         return min(total, default=None)
