@@ -194,7 +194,19 @@ CASES: dict[str, Case] = {
         "not judged",
         "spreadOver is not known",
     ),
-    "a level that no node has: not judged": (
+    "pods in no group: not judged": (
+        [*racks("8", "8"), *kai({"prefill": (2, 4), "others": (2, 4)}, [sub("prefill", 2, "rack")])],
+        "no gang waits in what was read",
+        "not judged",
+        "its groups have fewest pods of their own",
+    ),
+    "groups that need nothing: not judged": (
+        [*racks("8", "8"), *kai(TWO, [sub("prefill", 0), sub("decode", 0)])],
+        "no gang waits in what was read",
+        "not judged",
+        "its groups have fewest pods of their own",
+    ),
+    "a level that no node has": (
         [*racks("8", "8"), *kai(TWO, [sub("prefill", 2, "island"), sub("decode", 2)])],
         "the decision is optimal: none of 16",
         "barred",

@@ -322,19 +322,20 @@ class Gangs:
 
     def _inner(self, gang: Gang, pods: Sequence[Pod]) -> None:
         """Fewest pods of a gang with groups: of each of them so many; all, where that is all of its pods."""
-        there = Counter(str(note(pod, SUBGROUP[gang.family])) for pod in pods) if gang.family in SUBGROUP else Counter()
+        counted = Counter(str(note(pod, SUBGROUP[gang.family])) for pod in pods) if gang.family in SUBGROUP else Counter()
         wanted = sum(gang.groups.values())
-        if any(there[name] < least for name, least in gang.groups.items()):
+        if any(counted[name] < least for name, least in gang.groups.items()):
             gang.total = max(wanted, len(pods) + 1)
         elif wanted == len(pods):
             gang.least = None
         elif len(gang.groups) == 1 and wanted and not gang.inner:
             gang.least = wanted
         else:
-            larger = [name for name, count in there.items() if count > gang.groups.get(name, 0)]
-            if len(larger) > 1 or larger[0] not in gang.groups or not wanted:
+            larger = [name for name, count in counted.items() if count > gang.groups.get(name, 0)]
+            if len(larger) == 1 and larger[0] in gang.groups and wanted:
+                gang.least, gang.spare = wanted, larger[0]
+            else:
                 gang.unread.append("its groups have fewest pods of their own")
-            gang.least, gang.spare = wanted, larger[0]
 
 
 def without_pods(gangs: Gangs) -> list[tuple[str, str, Json]]:
