@@ -551,7 +551,9 @@ def point(instance: Thing, solution: Any, options: Thing, device: int = DEVICE) 
         _levels(told, g, {told.place[pod["node"]] for pod in pods}, found)
         for s in range(len(gang.get("subgroups") or [])):
             used = {told.place[pod["node"]] for pod in pods if pod["group"] in told.members(g, s)}
-            found |= {f"within[{g},{s},{i}]": 1 for i, nodes in enumerate(told.within(g, s).values()) if used & {*nodes}}
+            found |= {
+                f"within[{g},{s},{i}]": 1 for i, nodes in enumerate(told.within(g, s).values()) if used & {*nodes}
+            }
     if "fragmentation" in told.objectives:
         for s, (shape, _) in enumerate(told.shapes()):
             for n in range(len(told.nodes)):

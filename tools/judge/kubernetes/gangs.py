@@ -322,7 +322,8 @@ class Gangs:
 
     def _inner(self, gang: Gang, pods: Sequence[Pod]) -> None:
         """Fewest pods of a gang with groups: of each of them so many; all, where that is all of its pods."""
-        counted = Counter(str(note(pod, SUBGROUP[gang.family])) for pod in pods) if gang.family in SUBGROUP else Counter()
+        label = SUBGROUP.get(gang.family)
+        counted = Counter(str(note(pod, label)) for pod in pods if label is not None)
         wanted = sum(gang.groups.values())
         if any(counted[name] < least for name, least in gang.groups.items()):
             gang.total = max(wanted, len(pods) + 1)
