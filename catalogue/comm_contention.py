@@ -28,6 +28,10 @@ class CommContention(FamilyProblem[CommContentionInstance]):
     rational = False
     instance_class = CommContentionInstance
     solution_class = CommContentionSolution
+    assumed: ClassVar[Mapping[str, Mapping[str, object]]] = {
+        "link": {"seconds_per_unit": 1.0},
+        "tasks": {"release": 0.0},
+    }
     forms = (
         Form(
             "events",

@@ -45,6 +45,11 @@ class DdlCluster(FamilyProblem[DdlClusterInstance]):
         "utilisation": "GPU utilisation",
     }
     metrics_note = "in seconds; GPU utilisation is the part of the makespan in which a GPU computes, a mean over GPUs"
+    assumed: ClassVar[Mapping[str, Mapping[str, object]]] = {
+        "": {"gpu_memory": 1.0},
+        "link": {"seconds_per_unit": 1.0},
+        "jobs": {"arrival": 0.0, "forward": 1.0, "backward": 1.0, "message": 1.0, "memory": 0.0},
+    }
     forms = (
         Form(
             "events",

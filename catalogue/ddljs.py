@@ -43,6 +43,17 @@ class Ddljs(FamilyProblem[DdljsInstance]):
     metrics_note = (
         "worker-slots: workers times slots; embedded: the part of the active jobs, a mean over slots with any"
     )
+    assumed: ClassVar[Mapping[str, Mapping[str, object]]] = {
+        "servers": {"resources": {"gpu": 1.0}},
+        "jobs": {
+            "demand": {"gpu": 1.0},
+            "bandwidth": 1.0,
+            "arrival": 1,
+            "budget": {},
+            "efficiency": 1.0,
+            "utility": {"kind": "sqrt", "scale": 1.0},
+        },
+    }
     forms = (
         Form(
             "slots",

@@ -50,6 +50,10 @@ class GVne(FamilyProblem[GVneInstance]):
     unit = "utility"
     instance_class = GVneInstance
     solution_class = GVneSolution
+    assumed: ClassVar[Mapping[str, Mapping[str, object]]] = {
+        "servers": {"resources": {"gpu": 1.0}},
+        "jobs": {"demand": {"gpu": 1.0}, "bandwidth": 1.0},
+    }
     forms = (
         Form(
             "arcs",

@@ -56,6 +56,17 @@ class GpuSharing(FamilyProblem[GpuSharingInstance]):
         "queuing small": "queuing small",
     }
     metrics_note = "in slots, means over jobs: large ones have more than 4 GPUs; queuing is the time without any"
+    assumed: ClassVar[Mapping[str, Mapping[str, object]]] = {
+        "": {"slot_length": 1.0, "gpu_memory": 1.0, "max_jobs_per_gpu": 1},
+        "jobs": {
+            "arrival": 1,
+            "batch_size": 1,
+            "compute": {"fixed": 1.0, "per_sample": 0.0},
+            "communication": {"latency": 0.0, "per_unit": 0.0, "message": 0.0},
+            "overlap": 1.0,
+            "memory": {"fixed": 0.0, "per_sample": 0.0},
+        },
+    }
     forms = (
         Form(
             "time-indexed",

@@ -49,6 +49,10 @@ class Hadar(FamilyProblem[HadarInstance]):
         "times are in the unit of slot_length (seconds, of logs), finished counts jobs;"
         " mean JCT, median JCT and makespan are known where every job finished"
     )
+    assumed: ClassVar[Mapping[str, Mapping[str, object]]] = {
+        "": {"slot_length": 1.0},
+        "jobs": {"arrival": 1, "epochs": 1, "utility": {"kind": "effective-throughput", "weight": 1.0}},
+    }
     forms = (
         Form(
             "time-indexed",

@@ -43,6 +43,8 @@ class ProblemOf(ABC, Generic[I_co]):
     metrics : what runs report beside the objective: key of ``info`` to the title of its column
     parts : modules of its checker, bound and model, which are imported before a clock starts
     metrics_note : their units, what they are and why one may be unknown, for under the table
+    assumed : what an instance built in Python has where nobody says it: for each list or part its fields, for "" the
+        instance's own
     share_of_heuristics : part of a limit that heuristics have before a proof begins, but for the quick ones
     """
 
@@ -58,6 +60,7 @@ class ProblemOf(ABC, Generic[I_co]):
     forms: tuple[Form, ...] = ()
     methods: tuple[Method, ...] = ()
     metrics: ClassVar[Mapping[str, str]] = MappingProxyType({})
+    assumed: ClassVar[Mapping[str, Mapping[str, Any]]] = MappingProxyType({})
     share_of_heuristics: ClassVar[float] = SHARE_OF_PROOF
     metrics_note: str = ""
     parts: tuple[str, ...] = ()

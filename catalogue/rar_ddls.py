@@ -55,6 +55,17 @@ class RarDdls(FamilyProblem[RarDdlsInstance]):
     solution_class = RarDdlsSolution
     metrics: ClassVar[Mapping[str, str]] = {"mean_jct": "average JCT"}
     metrics_note = "in slots, every job being there in slot 1"
+    assumed: ClassVar[Mapping[str, Mapping[str, object]]] = {
+        "": {"reduce_speed": 1000.0},
+        "network": {
+            "inter_bandwidth": 1.0,
+            "intra_bandwidth": 50.0,
+            "contention_scale": 0.75,
+            "contention_penalty": 0.2,
+            "server_overhead": 0.0,
+        },
+        "jobs": {"gradient_size": 0.0, "batch_size": 1, "forward_time": 0.0, "backward_time": 0.1},
+    }
     forms = (
         Form(
             "time-indexed",

@@ -234,7 +234,7 @@ def model(instance: InstanceLike, form: str | None = None, tighten: bool = False
     instance : an instance, its JSON object, or the path of its file
     form : one of the problem's forms (``schedgap list PROBLEM``); otherwise the first with the wanted variant
     tighten : what the solvers use, which keeps an optimum of its own objective only and cannot be changed; otherwise
-        only the paper's own constraints: every feasible schedule of the instance is a feasible point
+        the paper's own constraints and rows that cut no schedule: every schedule is a point, and any row may be added
     settings : options of the form, such as ``theta``, ``rho_hat`` and ``u`` of rar-ddls' ``theta``
 
     Raises
@@ -277,9 +277,11 @@ def export(instance: InstanceLike, out: str | Path, form: str = "mps") -> None:
 class Builder:
     """Collects an instance; each call gives the builder back, so that calls follow each other.
 
+    A keyword may end in ``_``, since ``from`` is Python's own word.
     A list of the instance has a method by the singular of its name, whose first argument may be the id:
     ``server("s0", gpus=4)`` adds to ``servers``. Any other field has one by its own name:
-    ``network(inter_bandwidth=1.0, ...)``, ``horizon(20)``. Nothing is checked before :meth:`build`.
+    ``network(inter_bandwidth=1.0, ...)``, ``horizon(20)``. Nothing is checked before :meth:`build`, which fills in
+    what nobody has in their head (``Problem.assumed``; printing the builder shows what that will be).
     """
 
     def __init__(self, problem: Problem, fields: dict[str, Json]) -> None:
@@ -305,6 +307,7 @@ class Builder:
         field, listed = self._parts[name]
         if len(value) > 1 or (value and given and not listed):
             raise TypeError(f"{name}: takes one value, or keywords")
+        given = {key.removesuffix("_"): one for key, one in given.items()}  # ``from_``, which Python keeps for itself
         part = self._part(field, next(iter(value), None), given)
         self._data[field] = [*self._data.get(field, ()), part] if listed else part
         return self
@@ -323,7 +326,31 @@ class Builder:
     def __repr__(self) -> str:
         """What is there so far."""
         counts = [f"{len(part)} {name}" for name, part in self._data.items() if isinstance(part, list)]
-        return f"<{self._problem.id} being built: {', '.join(counts) or 'nothing yet'}>"
+        assumed = _listed(self._filled()[1])
+        return f"<{self._problem.id} being built: {', '.join(counts) or 'nothing yet'}{assumed}>"
+
+    def _filled(self) -> tuple[dict[str, Json], dict[str, Json]]:
+        """The object with what is assumed where nothing is said, and that alone, by its place."""
+        data, assumed = dict(self._data), {}
+        for part, fields in self._problem.assumed.items():
+            if not part:
+                new = {name: value for name, value in fields.items() if name not in data}
+                data |= new
+                assumed |= new
+                continue
+            listed = any(name == part and many for name, many in self._parts.values())
+            values = data.get(part, [] if listed else {})
+            if not isinstance(values, list if listed else Mapping):
+                continue  # a wrong value, which is told
+            members = values if listed else [values]
+            for member in members:
+                if isinstance(member, Mapping):
+                    assumed |= {f"{part}.{name}": value for name, value in fields.items() if name not in member}
+            filled = [{**fields, **member} if isinstance(member, Mapping) else member for member in members]
+            data[part] = filled if listed else filled[0]
+            if listed and not filled:
+                del data[part]
+        return data, assumed
 
     def build(self) -> Instance:
         """The instance, validated.
@@ -331,9 +358,13 @@ class Builder:
         Raises
         ------
         InputError
-            One line with every field that is missing; otherwise the first that is wrong.
+            One line with every field that is missing and not assumed; otherwise the first that is wrong.
         """
-        return parse_instance(self._data, "instance", self._problem)[1]
+        return parse_instance(self._filled()[0], "instance", self._problem)[1]
+
+
+def _listed(assumed: Mapping[str, Json]) -> str:
+    return f"; assumed: {', '.join(f'{name} {value}' for name, value in assumed.items())}" if assumed else ""
 
 
 def instance(problem: str, **fields: object) -> Builder:

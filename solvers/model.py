@@ -374,7 +374,7 @@ class Model:
         goal = str(self.problem.objective) if self._own_objective else layout.objective_text
         if len(goal) > 200:
             goal = f"{goal[:200]} ..."
-        kind = "tightened for the solvers" if self._declarative.tightened else "the paper's own constraints"
+        kind = "tightened for the solvers" if self._declarative.tightened else "no row cuts a schedule"
         kind = "its points are no schedules" if self._declarative.abstract else kind
         until = self._declarative.until
         kind += "" if until is None else f"; schedules that end by {until:g} s"

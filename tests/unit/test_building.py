@@ -31,11 +31,30 @@ def test_every_part_of_a_generated_instance_can_be_built(problem: str) -> None:
 
 def test_what_is_missing_is_told_at_once() -> None:
     begun = schedgap.instance("rar-ddls", horizon=20).server("s0", gpus=4).job("j0", gpus=2)
-    assert repr(begun) == "<rar-ddls being built: 1 servers, 1 jobs>"
+    assert repr(begun).startswith(
+        "<rar-ddls being built: 1 servers, 1 jobs; assumed: reduce_speed 1000.0, network.inter_"
+    )
     with pytest.raises(schedgap.InputError) as told:
-        begun.build()
-    every = ("network", *(f"jobs[0].{name}" for name in ("iterations", "gradient_size", "batch_size", "forward_time")))
+        begun.server("s1").job("j1", iterations=3).build()
+    every = ("servers[1].gpus", "jobs[0].iterations", "jobs[1].gpus")
     assert all(name in str(told.value) for name in every) and "\n" not in str(told.value)
+
+
+def test_what_is_assumed_is_shown_and_is_what_the_instance_has() -> None:
+    begun = schedgap.instance("rar-ddls", horizon=20).server("s0", gpus=4).job("j0", gpus=2, iterations=5, batch_size=7)
+    assert "jobs.backward_time 0.1" in repr(begun)
+    assert "batch_size" not in repr(begun)
+    job = begun.build().to_dict()["jobs"][0]
+    assert (job["batch_size"], job["backward_time"], job["gradient_size"]) == (7, 0.1, 0.0)
+
+
+def test_what_is_assumed_fits_the_fields_of_every_problem() -> None:
+    for problem in all_problems().values():
+        fields = problem.instance_class.model_json_schema(by_alias=True)
+        for part, assumed in problem.assumed.items():
+            rule = str(fields if not part else fields["properties"][part])
+            where = fields if not part else fields["$defs"][rule.split("$defs/")[1].split("'")[0]]
+            assert set(assumed) <= set(where["properties"]), (problem.id, part)
 
 
 def test_a_wrong_part_names_those_there_are() -> None:

@@ -361,20 +361,18 @@ def test_all_missing_keys_of_an_instance_are_named_at_once() -> None:
 def test_the_builder_names_what_every_server_and_job_lacks() -> None:
     """One line: entries that follow each other and lack the same are one place; the first wrong value stands behind."""
     link = {"latency": 0.0, "seconds_per_unit": 0.5, "contention_penalty": 0.1}
-    tasks = (
-        schedgap.instance("comm-contention", link=link).task("a").task("b", release=0.0, size=1.0).task("c", size=1.0)
-    )
+    tasks = schedgap.instance("comm-contention", link=link).task("a").task("b", release=0.0, size=1.0).task("c")
     with pytest.raises(InputError) as told:
         tasks.task("d", release="x").build()
-    assert str(told.value) == "instance: tasks[0, 2].release: is missing, and so are tasks[0, 3].size; " + (
+    assert str(told.value) == "instance: tasks[0, 2, 3].size: is missing; " + (
         'tasks[3].release: must be a number, got "x"'
     )
     many = schedgap.instance("rar-ddls").server("s0", gpus=2).server("s1")
     for name in ("a", "b", "c"):
-        many = many.job(name, gpus=1, iterations=2, gradient_size=1.0, batch_size=1, forward_time=0.1)
+        many = many.job(name, gpus=1)
     with pytest.raises(InputError) as told:
         many.build()
-    places = "network, reduce_speed, servers[1].gpus, jobs[0-2].backward_time"
+    places = "servers[1].gpus, jobs[0-2].iterations"
     assert str(told.value) == f"instance: horizon: is missing, and so are {places}"
 
 

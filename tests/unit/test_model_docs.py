@@ -33,6 +33,7 @@ def test_every_family_of_rows_stands_on_the_page(name: str) -> None:
     assert model is not None and model.layout is not None
     for family in model.layout.rows:
         law = model.layout.laws[family]
-        assert f"| `{law.prefix(family)}` | {law.equation or 'ours'} | {law.meaning} |" in text, family
+        said = law.meaning + (f" ({law.role}: {law.why})" if law.why else "")
+        assert f"| `{law.prefix(family)}` | {law.equation or 'ours'} | {said} |" in text, family
     for form in find_problem(case.problem).forms:
         assert f"| `{form.id}` |" in text
