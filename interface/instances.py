@@ -331,7 +331,7 @@ class Builder:
 
     def _filled(self) -> tuple[dict[str, Json], dict[str, Json]]:
         """The object with what is assumed where nothing is said, and that alone, by its place."""
-        data, assumed = dict(self._data), {}
+        data, assumed = dict(self._data), dict[str, Json]()
         for part, fields in self._problem.assumed.items():
             if not part:
                 new = {name: value for name, value in fields.items() if name not in data}
