@@ -6,7 +6,6 @@ python -m studies.publish docs results/reproduce-000 results/reproduce-001 ...
 from __future__ import annotations
 
 import json
-import re
 import shutil
 import sys
 from collections import Counter
@@ -19,6 +18,7 @@ from schedgap.formulations.common.files import write_text
 from schedgap.formulations.common.instance import Json
 from schedgap.tools.laboratory.page import MARK, VERDICTS, markdown_table, wrapped
 from schedgap.tools.laboratory.papers import NAMES, find_paper
+from schedgap.tools.laboratory.rules import State
 from schedgap.tools.laboratory.verdicts import Verdict
 
 PAGE = "reproduction.md"
@@ -26,38 +26,33 @@ DATA = "reproduction.json"
 """All verdicts as data, so that one paper can be published without running the others again."""
 HEADLINE = "<!-- reproduction: written by studies/publish.py -->"
 """The line of README.md that the headline follows."""
-_RULES = """Every table and figure of the five papers' evaluations, measured again: `schedgap reproduce PAPER
-[--item ITEM]`
-writes the page of a paper, [papers' pages below](#pages). Claims are in our words. What no paper says is judged
-beside them, marked *ours*, and is in no count: repaired variants, settings and readings of our own, checks.
+_RULES = """Every table and figure of the five papers' evaluations is measured again. `schedgap reproduce PAPER [--item
+ITEM]` writes a page with every number beside its run. The [papers' pages](#pages) list each claim, in our
+words. What no paper says is marked *ours* and enters no count: repaired variants, settings and readings of our
+own, checks.
 
-**Draws.** Seeds from 1000 on; settings were chosen on others. At least 10 draws of every item; every claim below has
-its number of draws. `schedgap reproduce` goes on where something is still undecided: to 40 draws,
-16 to 20 of the long items, 10 of the longest. Every method runs on the same draws; a difference is taken draw by
-draw, and its mean has a
-95% confidence interval by Student's t. A difference *holds* when the whole interval is on the claimed side of 0,
-*fails* when it is
-on the other, and is *undecided* otherwise. A trend holds when every step does. A printed number is itself one draw:
-it *agrees in size* when it lies where one more draw of ours would with 95%, within t s sqrt(1 + 1/n) of our mean
-(s the standard deviation of n draws). Unfinished runs enter no mean, and their number
-is told.
+**Draws.** Seeds start at 1000; settings were chosen on other seeds. Every item has at least 10 draws. An
+undecided item goes on to 40 draws, a long one to 16 to 20. Every method runs on the same draws. A difference is
+taken draw by draw, and its mean has a 95% confidence interval by Student's t. A difference *holds* when the
+whole interval is on the claimed side of 0, *fails* when it is on the other side, and is *undecided* otherwise.
+A trend holds when every step does. A printed number is itself one draw. It *agrees in size* when it lies within
+t s sqrt(1 + 1/n) of our mean, where s is the standard deviation of n draws. Unfinished runs enter no mean, and
+their number is told.
 
-**Verdicts** are computed from the data by `tools/laboratory/running.py`. A claim *reproduces* when all that
-it says holds, *in
-part* when some of it holds, *does not reproduce* when nothing holds and something fails, and *cannot be decided*
-when everything is
-undecided or nothing can be measured. A comparison in which every method reaches the bound in every draw is left out:
-nothing is left to lead by. No paper prints its whole workload, so absolute values are shown and not judged; nor is
-what was measured on machines, or of systems of other authors, that we only stand in for.
+**Verdicts.** `tools/laboratory/running.py` computes them from the data. A claim *reproduces* when all its parts
+hold. It reproduces *in part* when some parts hold. It *does not reproduce* when no part holds and some part
+fails. It *cannot be decided* when every part is undecided or nothing can be measured. A comparison in which
+every method reaches the bound in every draw is left out. No paper prints its whole workload, so absolute values
+are shown and not judged. What was measured on machines is not judged either, nor are systems of other authors
+that we only stand in for.
 
-**Choices.** The main choice is what the paper prints, with its algorithm as it is published, wherever that runs in the
-time there is. What it leaves open, two readings of one sentence and settings of ours are second choices: the claim is
-judged under each, and its verdict *depends on* those under which it differs.
-Limits that no paper prints (10%, 5 points) are ours, and the claims say so.
+**Choices.** The main choice is what the paper prints, with its algorithm as published, wherever that runs in
+the time there is. Second choices are what the paper leaves open, two readings of one sentence, and settings of
+ours. The claim is judged under each choice, and its verdict *depends on* those under which it differs. Limits
+that no paper prints (10%, 5 points) are ours, and the claims say so.
 
-**Ratio to the bound.** No paper reports how far its method is from the best schedule. Here every run of a method
-inside the model has the ratio of its objective to a certified bound on the optimum, at least 1: what
-is left to gain is at most that."""
+**Ratio to the bound.** Every run of a method inside the model has the ratio of its objective to a certified
+bound on the optimum. The ratio is at least 1. No paper reports it."""
 
 
 def publish(docs: Path, runs: Sequence[Path]) -> Path:
@@ -76,23 +71,21 @@ def publish(docs: Path, runs: Sequence[Path]) -> Path:
     known = {str(paper["paper"]): paper for paper in (_read(kept) if kept.is_file() else ())}
     for run in runs:
         paper = _read(run / VERDICTS)
-        text = (run / str(paper["page"])).read_text(encoding="utf-8")
-        target = docs / str(paper["page"])
         before = known.get(str(paper["paper"]))
-        if before is not None and paper["missing"] and target.is_file():
-            paper, text = _with_earlier(paper, text, before, target.read_text(encoding="utf-8").partition(MARK)[0])
-        known[str(paper["paper"])] = paper
-        write_text(target, _with_kept(text, target))
+        known[str(paper["paper"])] = _with_earlier(paper, before) if before and paper["missing"] else paper
         for figure in run.glob(f"{paper['name']}-*.png"):
             shutil.copyfile(figure, docs / figure.name)
     papers = [known[number] for number in sorted(known)]
+    for paper in papers:
+        target = docs / str(paper["page"])
+        write_text(target, _with_kept(paper_page(paper), target))
     write_text(kept, json.dumps(papers, indent=1) + "\n")
     _write_headline(docs.parent / "README.md", headline(papers))
     return write_text(docs / PAGE, _with_kept(table(papers), docs / PAGE))
 
 
-def _with_earlier(paper: dict[str, Any], text: str, before: dict[str, Any], old: str) -> tuple[dict[str, Any], str]:
-    """A run of some items and its page, with the sections and verdicts of the others from an earlier page."""
+def _with_earlier(paper: dict[str, Any], before: dict[str, Any]) -> dict[str, Any]:
+    """A run of some items, with the verdicts of the others from an earlier run."""
     absent = set(paper["missing"])
     carried = [claim for claim in before["claims"] if claim["title"] in absent]
     earlier = list(dict.fromkeys(str(claim["title"]) for claim in carried))
@@ -100,47 +93,74 @@ def _with_earlier(paper: dict[str, Any], text: str, before: dict[str, Any], old:
     number = str(paper["paper"])
     order = [item.title for item in find_paper(number).items] if number in NAMES else [*earlier, *ran]
     titles = [title for title in order if title in {*earlier, *ran}]
-    merged = {
+
+    def joined(key: str) -> dict[str, Any]:
+        both = {**before.get(key, {}), **paper[key]}
+        return {title: both[title] for title in titles if title in both}
+
+    return {
         **paper,
         "claims": sorted([*carried, *paper["claims"]], key=lambda claim: titles.index(claim["title"])),
         "missing": [title for title in paper["missing"] if title not in earlier],
         "short": [*paper["short"], *(one for one in before["short"] if one.rpartition(" (")[0] in earlier)],
-        "instead": {
-            title: {**before["instead"], **paper["instead"]}[title]
-            for title in titles
-            if title in {**before["instead"], **paper["instead"]}
-        },
+        "instead": joined("instead"),
+        "figures": joined("figures"),
         "processor": {**before.get("processor", {}), **paper["processor"]},
     }
-    (head, *_), now, then = _sections(text)[""], _sections(text), _sections(old)
-    note = f"Of an earlier run are: {'; '.join(earlier)}." if earlier else ""
-    name, _, intro = head.partition("\n\n")
-    intro = re.sub(r"Only \d+ of its \d+ items ran\.", note, " ".join(intro.split()))
+
+
+def paper_page(paper: dict[str, Any]) -> str:
+    """The page of a paper: its workload, every claim with what was measured and its verdict, and its figures."""
+    intro = (
+        f"`schedgap reproduce {paper['paper']}` measures these again and writes every number beside its run. How a "
+        "verdict is reached is told in [What reproduces](reproduction.md). The claims are in our words. Where it says "
+        "*ours*, no paper claims it."
+    )
+    parts = [f"# {paper['title']}", wrapped(intro), "## Workload", paper["workload"], "## Claims"]
     rows = [
         (
-            str(claim["claim"]),
-            "ours" if claim["ours"] else str(claim["section"]),
-            f"[{claim['title']}](#{claim['anchor']})",
+            f"{claim['claim']} (ours)" if claim["ours"] else f"{claim['claim']} ({claim['section']})",
+            str(claim["printed"]),
+            measured(claim),
             str(claim["draws"]),
-            str(claim["verdict"]) + (f" (depends on: {', '.join(claim['depends_on'])})" if claim["depends_on"] else ""),
+            str(claim["verdict"]) + (f"; depends on: {', '.join(claim['depends_on'])}" if claim["depends_on"] else ""),
         )
-        for claim in merged["claims"]
+        for claim in paper["claims"]
     ]
-    table_of = markdown_table(("claim", "where", "item", "draws", "verdict"), rows)
-    parts = [name, wrapped(intro), *now["Workload"], f"## Verdicts\n\n{table_of}"]
-    for title in titles:
-        parts += now.get(title) or then.get(title, [])
-    parts += now.get("No experiment", [])
-    return merged, "\n\n".join(part.strip() for part in parts) + "\n"
+    parts.append(markdown_table(("claim", "printed", "measured", "draws", "verdict"), rows))
+    reasons: dict[str, list[str]] = {}
+    for claim in paper["claims"]:
+        if claim["cannot"]:
+            reasons.setdefault(claim["cannot"], []).append(claim["title"])
+    if reasons or paper["instead"] or paper["without"]:
+        parts.append("## What could not be measured")
+        told = [(", ".join(dict.fromkeys(titles)), why) for why, titles in reasons.items()]
+        rest = [*paper["instead"].items(), *paper["without"].items()]
+        parts.append(markdown_table(("item", "why, and what stands in"), [*told, *rest]))
+    if paper["figures"]:
+        parts.append("## Figures")
+        parts += [f"![{title}]({name})" for title, name in paper["figures"].items()]
+    return "\n\n".join(parts) + "\n"
 
 
-def _sections(page: str) -> dict[str, list[str]]:
-    """The page's text by heading of the second level, the heading with it; what is above the first one under ""."""
-    parts: dict[str, list[str]] = {}
-    for part in re.split(r"^(?=## )", page, flags=re.MULTILINE):
-        title = part.partition("\n")[0].removeprefix("## ").strip() if part.startswith("## ") else ""
-        parts.setdefault(title, []).append(part)
-    return parts
+def measured(claim: dict[str, Any]) -> str:
+    """What was found for a claim: in full where at most two things were asked, else how many of them hold."""
+    answers = claim["answers"]
+    if len(answers) <= 2:
+        return "; ".join(str(answer["found"]) for answer in answers)
+    counts = Counter(str(answer["state"]) for answer in answers)
+    if len(counts) == 1:
+        return f"all {len(answers)} parts {_STATES[next(iter(counts))][1]}"
+    told = ", ".join(f"{count} {_STATES[state][count > 1]}" for state, count in counts.items())
+    return f"of {len(answers)} parts {told}"
+
+
+_STATES = {
+    str(State.HOLDS): ("holds", "hold"),
+    str(State.FAILS): ("fails", "fail"),
+    str(State.UNDECIDED): ("is undecided", "are undecided"),
+    str(State.NOTHING): ("has nothing left to gain", "have nothing left to gain"),
+}
 
 
 def _with_kept(text: str, page: Path) -> str:
@@ -190,7 +210,7 @@ _PLURAL = {
 
 def table(papers: Sequence[dict[str, Json]]) -> str:
     """The page: rules, the counts, every claim with its verdict and a link, and what is no experiment."""
-    parts = ["# What reproduces", wrapped(_RULES), wrapped(headline(papers).replace("docs/reproduction.md", "#claims"))]
+    parts = ["# What reproduces", wrapped(_RULES), wrapped(headline(papers).replace("docs/reproduction.md", "#pages"))]
     verdicts = [str(verdict) for verdict in Verdict]
     rows = []
     for paper in papers:
@@ -210,36 +230,6 @@ def table(papers: Sequence[dict[str, Json]]) -> str:
         for key, what in lacks.items():
             if paper.get(key):
                 parts.append(wrapped(f"Of paper {paper['paper']} these {what}: {'; '.join(paper[key])}."))
-    parts.append("## Claims")
-    claims = [
-        (
-            str(paper["paper"]),
-            "ours" if claim.get("ours") else str(claim["section"]),
-            str(claim["claim"]),
-            str(claim["printed"]),
-            str(claim.get("draws", "")),
-            str(claim["verdict"]),
-            ", ".join(claim["depends_on"]),
-            f"[{claim['title']}]({paper['page']}#{claim['anchor']})",
-        )
-        for paper in papers
-        for claim in paper["claims"]
-    ]
-    parts.append(
-        markdown_table(("paper", "where", "claim", "printed", "draws", "verdict", "depends on", "item"), claims)
-    )
-    cannot = [
-        (str(paper["paper"]), str(claim["title"]), str(claim["cannot"]))
-        for paper in papers
-        for claim in paper["claims"]
-        if claim["cannot"]
-    ]
-    instead = [(str(paper["paper"]), item, why) for paper in papers for item, why in paper.get("instead", {}).items()]
-    head = ("paper", "item", "why, and what stands in")
-    parts += ["## What cannot be repeated as the paper did it", markdown_table(head, instead)]
-    parts += ["## What nothing here can decide", markdown_table(head, cannot)]
-    without = [(str(paper["paper"]), item, why) for paper in papers for item, why in paper["without"].items()]
-    parts += ["## No experiment", markdown_table(("paper", "item", "why"), without)]
     return "\n\n".join(parts) + "\n"
 
 
@@ -264,8 +254,8 @@ def _write_headline(readme: Path, text: str) -> None:
 
 def main(arguments: Sequence[str]) -> int:
     """Publish; 2 on bad input."""
-    if len(arguments) < 2:
-        print("usage: python -m studies.publish DOCS RUN ...", file=sys.stderr)
+    if not arguments:
+        print("usage: python -m studies.publish DOCS [RUN ...]", file=sys.stderr)
         return 2
     try:
         print(publish(Path(arguments[0]), [Path(run) for run in arguments[1:]]))

@@ -18,6 +18,7 @@ from schedgap.formulations.common.files import write_bytes, write_text
 from schedgap.tools.laboratory.data import Data
 from schedgap.tools.laboratory.declare import MAIN, Item, Metric, Paper
 from schedgap.tools.laboratory.draw import figure_of
+from schedgap.tools.laboratory.rules import Answer
 from schedgap.tools.laboratory.running import FIRST_SEED, Finding
 from schedgap.tools.laboratory.verdicts import Judged
 
@@ -54,7 +55,7 @@ def _figure_name(paper: Paper, item: Item) -> str:
 
 
 def _verdicts(paper: Paper, findings: Sequence[Finding]) -> dict[str, Any]:
-    """What ``docs/reproduction.md`` is made of."""
+    """The verdicts of a run as data: docs/reproduction.md and the pages of papers in docs are made of it."""
     rows = [
         {
             "item": finding.item.id,
@@ -69,6 +70,7 @@ def _verdicts(paper: Paper, findings: Sequence[Finding]) -> dict[str, Any]:
             "ours": judged.claim.ours,
             "draws": _draws(judged, finding.data),
             "choices": finding.item.choices_of(judged.claim),
+            "answers": _answers(judged),
         }
         for finding in findings
         for judged in finding.judged
@@ -78,6 +80,10 @@ def _verdicts(paper: Paper, findings: Sequence[Finding]) -> dict[str, Any]:
         "name": paper.name,
         "title": paper.title,
         "page": page_name(paper),
+        "workload": wrapped(paper.workload),
+        "figures": {
+            finding.item.title: _figure_name(paper, finding.item) for finding in findings if finding.item.panels
+        },
         "missing": [item.title for item in paper.items if item.id not in {finding.item.id for finding in findings}],
         "short": [
             f"{finding.item.title} ({len(finding.data.seeds)} of {finding.item.max_seeds})"
@@ -91,6 +97,26 @@ def _verdicts(paper: Paper, findings: Sequence[Finding]) -> dict[str, Any]:
         "processor": {finding.item.id: round(finding.processor, 1) for finding in findings},
         "without": dict(paper.without),
     }
+
+
+def _answers(judged: Judged) -> list[dict[str, Any]]:
+    """What was asked for a claim, what was found, and the states under the main choice and under the others."""
+    if judged.claim.cannot:
+        return []
+    others = [choice for choice in judged.answers if choice != MAIN]
+    return [
+        {
+            "asked": answer.question,
+            "found": answer.evidence,
+            "state": str(answer.state),
+            "others": {choice: _state(judged.answers[choice][place]) for choice in others},
+        }
+        for place, answer in enumerate(judged.answers[MAIN])
+    ]
+
+
+def _state(answer: Answer) -> str:
+    return f"{answer.state} ({answer.short})" if answer.short else str(answer.state)
 
 
 def wrapped(text: str) -> str:
@@ -175,12 +201,8 @@ def _claim(judged: Judged, item: Item) -> list[str]:
     head = f"**{claim.text}** ({claim.section}){printed} Verdict: *{judged.text}*."
     if claim.cannot:
         return [wrapped(f"{head} {claim.cannot}")]
+    rows = [(one["asked"], one["found"], one["state"], *one["others"].values()) for one in _answers(judged)]
     others = [choice for choice in judged.answers if choice != MAIN]
-    rows = []
-    for place, answer in enumerate(judged.answers[MAIN]):
-        beside = [judged.answers[choice][place] for choice in others]
-        states = [f"{one.state} ({one.short})" if one.short else str(one.state) for one in beside]
-        rows.append((answer.question, answer.evidence, str(answer.state), *states))
     return [wrapped(head), markdown_table(("asked", "found", "main choice", *others), rows)]
 
 
