@@ -27,7 +27,7 @@ Value = Callable[[Any], int]
 
 CAREFUL = {"cut_level": 0}
 """With what a search that ended its process is tried once more: ortools 9.15 fails a check ("threshold > 0") in its
-cuts on wide domains (docs/upstream-reports.md)."""
+cuts on wide domains (docs/notes/upstream-reports.md)."""
 
 
 BOUND_WORK = 0.01

@@ -1,6 +1,6 @@
 """Models that versions of CP-SAT are known to get wrong; pyproject.toml allows the versions of the table only.
 
-docs/upstream-reports.md has the words for the faults' makers.
+docs/notes/upstream-reports.md has the words for the faults' makers.
 """
 
 from __future__ import annotations
@@ -109,7 +109,7 @@ def test_a_small_search_that_aborts_leaves_its_caller_alive() -> None:
         [sys.executable, "-c", SEARCH, str(ABORTING)], capture_output=True, text=True, timeout=PATIENCE
     )
     assert done.returncode == 0, done.stderr
-    assert "threshold > 0" in done.stdout, "it aborts no more: docs/upstream-reports.md says with which version"
+    assert "threshold > 0" in done.stdout, "it aborts no more: docs/notes/upstream-reports.md says with which version"
     assert done.stdout.splitlines()[-1] == "found True "
 
 

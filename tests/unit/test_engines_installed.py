@@ -27,7 +27,7 @@ TRIED = {
     "pyscipopt": ("5.4.0 6.3.0", "5.3.0"),
 }
 """Versions with which the tests of engines were run, the lowest and the newest among them; and some that are not let
-in: docs/upstream-reports.md says why."""
+in: docs/notes/upstream-reports.md says why."""
 
 
 def allowed(name: str) -> Requirement:

@@ -23,7 +23,7 @@ pytestmark = [
     pytest.mark.skipif(BROWSER is None, reason="no Chromium: the site is not opened"),
 ]
 PAGES = (
-    *("index", "rar-ddls", "hadar", "gpu-sharing", "guarantees", "library", "gallery", "command-line", "first-hours"),
+    *("index", "rar-ddls", "hadar", "gpu-sharing", "guarantees", "library", "gallery", "command-line", "measurements"),
     *(f"proofs-{name}" for name in ("rar-ddls", "hadar", "comm-contention", "g-vne", "ddljs")),
     *("reference/api", "tutorials/exact-optimum", "counterexamples/index", "results-sjf-bco"),
 )
