@@ -246,6 +246,7 @@ def _anchors(page: Path) -> set[str]:
 
 def test_every_link_between_pages_leads_to_a_file_and_to_a_heading_of_it() -> None:
     pages = [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *(ROOT / "docs").rglob("*.ipynb")]
+    pages = [page for page in pages if page.parent.name != "notes"]  # not on the site: pages as they were
     dead, tried = [], 0
     for page in pages:
         text = re.sub(r"^(```|~~~).*?^\1", "", page.read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL)
