@@ -133,8 +133,8 @@ class Examination:
             yield "checker", self._checker
         default = self.problem.default_method(self.instance).id
         yield default, lambda: self._exact(default, self._method(default, SolveOptions(threads=1)))
-        for place in range(turn, turn + self.gate.sets):
-            stages = self.gate.stages[place % len(self.gate.stages)]
+        turns = [self.gate.stages[place % len(self.gate.stages)] for place in range(turn, turn + self.gate.sets)]
+        for stages in dict.fromkeys([*turns, *self.gate.always(self.instance)]):
             yield " + ".join(sorted(stages)), partial(self._staged, stages)
         yield "bound", self._bound
         if turn % EVERY["engine"] == 0:

@@ -69,6 +69,12 @@ def _gangs(instance: Any) -> Truth:
     return check_gangs(instance, GangPlacementSolution.parse(solution)).objective, solution
 
 
+def _alone(instance: Any) -> tuple[frozenset[str], ...]:
+    """The stage for pods alone, which sets in turn would ask too few of them."""
+    alone = all(sum(group.count for group in gang.pods) == 1 for gang in instance.gangs)
+    return (frozenset({"patterns"}),) if alone else ()
+
+
 def _cluster(instance: Any, options: SolveOptions) -> Result:
     if all(instance.given):
         return solve_cluster(instance, options)
@@ -98,6 +104,7 @@ class Gate:
         0 where schedules and exact proofs are compared in rationals
     count : instances of one run
     owes : stages that have to decide often enough on this problem
+    always : sets of stages that are asked of an instance at every turn
     most_open : of the answers that owe a proof, and of the certificates that are asked, the share that may end with a
         reason instead
     """
@@ -112,6 +119,7 @@ class Gate:
     count: int
     owes: tuple[str, ...]
     most_open: Open
+    always: Callable[[Any], tuple[frozenset[str], ...]] = lambda instance: ()
 
 
 def modest(change: Callable[[object, str, object], None] = setattr) -> None:
@@ -248,5 +256,6 @@ GATES: dict[str, Gate] = {
         count=1_150,
         owes=("programs", "merged nodes", "patterns"),
         most_open=Open(proofs=0.0, certificates=0.15),
+        always=_alone,
     ),
 }
