@@ -78,7 +78,7 @@ def publish(docs: Path, runs: Sequence[Path]) -> Path:
     papers = [known[number] for number in sorted(known)]
     for paper in papers:
         target = docs / str(paper["page"])
-        write_text(target, _with_kept(paper_page(paper), target))
+        write_text(target, _with_kept(_paper_page(paper), target))
     write_text(kept, json.dumps(papers, indent=1) + "\n")
     _write_headline(docs.parent / "README.md", headline(papers))
     return write_text(docs / PAGE, _with_kept(table(papers), docs / PAGE))
@@ -109,7 +109,7 @@ def _with_earlier(paper: dict[str, Any], before: dict[str, Any]) -> dict[str, An
     }
 
 
-def paper_page(paper: dict[str, Any]) -> str:
+def _paper_page(paper: dict[str, Any]) -> str:
     """The page of a paper: its workload, every claim with what was measured and its verdict, and its figures."""
     intro = (
         f"`schedgap reproduce {paper['paper']}` measures these again and writes every number beside its run. How a "
@@ -121,7 +121,7 @@ def paper_page(paper: dict[str, Any]) -> str:
         (
             f"{claim['claim']} (ours)" if claim["ours"] else f"{claim['claim']} ({claim['section']})",
             str(claim["printed"]),
-            measured(claim),
+            _measured(claim),
             str(claim["draws"]),
             str(claim["verdict"]) + (f"; depends on: {', '.join(claim['depends_on'])}" if claim["depends_on"] else ""),
         )
@@ -143,7 +143,7 @@ def paper_page(paper: dict[str, Any]) -> str:
     return "\n\n".join(parts) + "\n"
 
 
-def measured(claim: dict[str, Any]) -> str:
+def _measured(claim: dict[str, Any]) -> str:
     """What was found for a claim: in full where at most two things were asked, else how many of them hold."""
     answers = claim["answers"]
     if len(answers) <= 2:
