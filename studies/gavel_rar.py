@@ -18,17 +18,17 @@ from pathlib import Path
 from typing import Any
 
 from schedgap.benchmarks.importers import import_instance
-from schedgap.benchmarks.report.compare import Comparison, MethodRuns, compare
+from schedgap.benchmarks.report.compare import MethodRuns, compare
 from schedgap.benchmarks.text import fixed, number
 from schedgap.catalogue.rar_ddls import PROBLEM as RAR_DDLS
 from schedgap.catalogue.run import run_method
 from schedgap.formulations.common.errors import InputError, SchedgapError
 from schedgap.formulations.common.files import write_text
 from schedgap.formulations.common.instance import Solution
-from schedgap.formulations.common.numbers import MINIMISE, better
 from schedgap.formulations.rar_ddls.dynamics import simulate
 from schedgap.formulations.rar_ddls.instance import RarDdlsInstance
 from schedgap.solvers.result import Deadline, SolveOptions, Status
+from schedgap.tools.laboratory.page import markdown_table
 
 THROUGHPUTS = "simulation_throughputs.json"
 
@@ -124,9 +124,9 @@ def optimum(instance: RarDdlsInstance, limit: float) -> float | None:
     return result.objective if result.status is Status.OPTIMAL else None
 
 
-def proven_section(folder: Path, setting: Setting, limit: float, seed: int) -> list[str]:
-    """Optimum, what contention does to it, and every heuristic beside it."""
-    instance, messages = imported(folder, setting)
+def proven_row(folder: Path, number_of: int, setting: Setting, limit: float, seed: int) -> list[str]:
+    """Optimum, what contention does to it, and the ratio of every heuristic to it."""
+    instance, _ = imported(folder, setting)
     found = compare(RAR_DDLS, instance, None, SolveOptions(deadline=Deadline.after(limit), seed=seed))
     best = found.rows[0].results[0]
     if best.solution is None:
@@ -134,32 +134,22 @@ def proven_section(folder: Path, setting: Setting, limit: float, seed: int) -> l
     rings = meeting(instance, best.solution)
     free = optimum(with_contention(instance, 1e-6, 0.0), limit)
     apart = optimum(with_contention(instance, 1.0, 1e9), limit)
-    lines = [
-        *_head(instance, setting, messages),
-        f"- Optimum by `cp`: **{number(best.objective)} slots**, {best.status}, bound {number(best.bound)}.",
-        f"- If sharing a server cost nothing: {number(free)}. If rings that share one stood still: {number(apart)}.",
-        f"- In the schedule found {rings.crossing} of {rings.rings} rings cross servers, {rings.slowed} meet another "
-        f"ring (at most {rings.most} on a server), in {rings.slots} slots.",
-        "",
-    ]
-    return [*lines, *_table(instance, found, "optimum"), ""]
+    value = number(best.objective) if best.status is Status.OPTIMAL else f"{number(best.objective)}, not proven"
+    cells = [str(number_of), value, number(free), number(apart)]
+    cells.append(f"{rings.crossing}, {rings.slowed} of {rings.rings}")
+    return [*cells, *_ratios(found.rows[1:])]
 
 
-def whole_section(folder: Path, setting: Setting, limit: float, seed: int, repeat: int) -> list[str]:
-    """Every heuristic on the whole trace against the certified bound."""
-    instance, messages = imported(folder, setting)
+def whole_row(folder: Path, number_of: int, setting: Setting, limit: float, seed: int, repeat: int) -> list[str]:
+    """The certified bound on the whole trace, and the mean ratio of every heuristic to it."""
+    instance, _ = imported(folder, setting)
     heuristics = [method.id for method in RAR_DDLS.methods if method.kind == "heuristic"]
     found = compare(
         RAR_DDLS, instance, heuristics, SolveOptions(deadline=Deadline.after(limit), seed=seed), repeat=repeat
     )
     bound = found.agreement.bound
-    lines = [
-        *_head(instance, setting, messages),
-        f"- Certified lower bound: **{number(bound)} slots**"
-        + (", which a heuristic meets: the optimum." if found.agreement.optimum is not None else "."),
-        "",
-    ]
-    return [*lines, *_table(instance, found, "bound"), ""]
+    value = number(bound) + (", which a heuristic meets" if found.agreement.optimum is not None else "")
+    return [str(number_of), value, *_ratios(found.rows)]
 
 
 def imported(folder: Path, setting: Setting) -> tuple[RarDdlsInstance, list[str]]:
@@ -170,50 +160,30 @@ def imported(folder: Path, setting: Setting) -> tuple[RarDdlsInstance, list[str]
     return instance, messages
 
 
-def _head(instance: RarDdlsInstance, setting: Setting, messages: Sequence[str]) -> list[str]:
+def _command(setting: Setting) -> str:
     settings = " ".join(f"{name}={value:g}" for name, value in setting.settings.items())
-    gangs = sorted({job.gpus for job in instance.jobs})
-    sizes = ", ".join(f"{sum(job.gpus == g for job in instance.jobs)} of {g}" for g in gangs)
-    servers = len(instance.servers)
-    return [
-        f"### {setting.trace}: {len(instance.jobs)} jobs on {servers} servers of {instance.servers[0].gpus} GPUs",
-        "",
-        f"- `schedgap import gavel {setting.trace} --throughputs {THROUGHPUTS} --problem rar-ddls --set {settings}`",
-        f"- GPUs of the jobs: {sizes}; horizon {instance.horizon} slots.",
-        *(f"- {message}." for message in messages),
-    ]
+    rates = f"--throughputs {THROUGHPUTS}"
+    return f"schedgap import gavel {setting.trace} {rates} --problem rar-ddls --set {settings}"
 
 
-def _table(instance: RarDdlsInstance, found: Comparison, to: str) -> list[str]:
-    rows = ["| method | status | makespan | ratio | rings that cross | that meet | guarantees on this instance |"]
-    rows.append("|---|---|---|---|---|---|---|")
-    for row in found.rows:
-        solution = row.results[0].solution if row.results else None
-        rings = None if solution is None else meeting(instance, solution)
-        shown = "-" if row.ratio is None else f"{fixed(row.ratio)} to {row.ratio_to}"
-        if row.ratio is not None and row.worst_ratio is not None and better(row.ratio, row.worst_ratio, MINIMISE):
-            shown += f", worst {fixed(row.worst_ratio)}"
-        cells = [
-            f"`{row.method.id}`",
-            str(row.status),
-            number(row.objective),
-            shown,
-            "-" if rings is None else f"{rings.crossing} of {rings.rings}",
-            "-" if rings is None else str(rings.slowed),
-            _claims(row),
-        ]
-        rows.append("| " + " | ".join(cells) + " |")
-    return rows
+def _ratios(rows: Sequence[MethodRuns]) -> list[str]:
+    """The ratio of each method, and of one with a proven bound on it that bound."""
+    return [_ratio(row) for row in rows]
 
 
-def _claims(row: MethodRuns) -> str:
-    """The ratio bounds among the guarantees, with their verdicts."""
-    shown = [
-        f"{judged.guarantee.id} <= {fixed(judged.ratio_bound)}: {judged.verdict}"
+def _ratio(row: MethodRuns) -> str:
+    if row.ratio is None:
+        return "-"
+    bounds = [
+        judged.ratio_bound
         for judged in row.judgements
-        if judged.ratio_bound is not None
+        if judged.ratio_bound is not None and judged.guarantee.id == REPAIRED
     ]
-    return "; ".join(shown) or "-"
+    return fixed(row.ratio) + (f" (at most {fixed(bounds[0])})" if bounds else "")
+
+
+def _names(rows: Iterable[str]) -> list[str]:
+    return [f"`{name}`" for name in rows]
 
 
 def page(folder: Path, limit: float = 600.0, seed: int = 0, repeat: int = 5) -> str:
@@ -225,51 +195,32 @@ def page(folder: Path, limit: float = 600.0, seed: int = 0, repeat: int = 5) -> 
     limit : seconds for each method
     seed, repeat : seed and number of runs of the heuristics
     """
-    lines = [*_INTRODUCTION, "## 12 jobs on servers of 2 GPUs, solved to proven optimality", "", *_ABOUT_TWO]
-    for setting in PROVEN:
-        lines += proven_section(folder, setting, limit, seed)
-    lines += ["## 12 jobs on servers of 3 GPUs: rings that have to meet", "", *_ABOUT_THREE]
-    for setting in MEETING:
-        lines += proven_section(folder, setting, limit, seed)
-    lines += ["## The whole trace, against the certified bound", ""]
-    lines += [f"Heuristics run with {repeat} seeds; makespan and ratio are means.", ""]
-    for setting in WHOLE:
-        lines += whole_section(folder, setting, limit, seed, repeat)
-    return "\n".join(_without_end(lines)) + "\n"
+    heuristics = _names(method.id for method in RAR_DDLS.methods if method.kind == "heuristic")
+    proven = [*PROVEN, *MEETING]
+    lines = [_INTRODUCTION, "", "## Settings", ""]
+    lines += [f"{k}. `{_command(setting)}`" for k, setting in enumerate([*proven, *WHOLE], 1)]
+    rows = [proven_row(folder, k, setting, limit, seed) for k, setting in enumerate(proven, 1)]
+    head = ["setting", "optimum", "sharing free", "sharers stand still", "rings that cross, that meet", *heuristics]
+    lines += ["", "## Proven optima", "", _ABOUT_PROVEN, "", markdown_table(head, rows)]
+    rows = [whole_row(folder, k, setting, limit, seed, repeat) for k, setting in enumerate(WHOLE, len(proven) + 1)]
+    lines += ["", "## The whole trace", "", _ABOUT_WHOLE.format(repeat=repeat), ""]
+    lines.append(markdown_table(["setting", "certified bound", *heuristics], rows))
+    return "\n".join(lines) + "\n"
 
 
-_INTRODUCTION = [
-    "# Two real traces: gavel under rar-ddls",
-    "",
-    "Written by `studies/gavel_rar.py FOLDER --out docs/results-gavel.md`, where FOLDER",
-    "holds the two traces of physical clusters and the measured rates (V100) of",
-    "<https://github.com/stanford-futuredata/gavel>. What the import takes from them, and what it has to assume",
-    "(above all how rings share a link), is told in [importing.md](importing.md).",
-    "",
-]
+REPAIRED = "000-theorem-5-repaired"
+"""The proven bound that stands beside the ratio of `sjf-bco+`."""
+_INTRODUCTION = """# Two real traces: gavel under rar-ddls
 
-
-_ABOUT_TWO = [
-    "The jobs are those of more than one GPU first, in the order of the trace. Rings of 4 GPUs have to cross here.",
-    "They do not have to meet another ring: jobs of 2 and 4 GPUs can always take whole servers of 2. Two further",
-    "optima tell what contention costs: one where sharing a server costs nothing, one where rings that share a",
-    "server stand still. Where both equal the optimum, contention plays no part in it.",
-    "Heuristics run with seed 0.",
-    "",
-]
-
-_ABOUT_THREE = [
-    "Two rings of 4 GPUs run side by side on three servers of 3 only when they share one. An optimum strictly",
-    "between the two further optima pays for contention, and less than avoiding it would cost.",
-    "",
-]
-
-
-def _without_end(lines: Iterable[str]) -> list[str]:
-    found = list(lines)
-    while found and not found[-1]:
-        found.pop()
-    return found
+`python -m studies.gavel_rar FOLDER --out docs/results-gavel.md` writes this page. FOLDER holds the two traces of
+physical clusters and the measured rates (V100) of <https://github.com/stanford-futuredata/gavel>. What the import takes
+from them, and what it assumes of shared links, is told in [importing.md](importing.md)."""
+_ABOUT_PROVEN = """Makespans in slots, ratios to the optimum, seed 0. The 12 jobs are those of more than one GPU
+first. On servers of 2 GPUs rings of 4 GPUs have to cross, but need not meet another ring. On servers of 3 GPUs
+two rings of 4 GPUs run side by side only when they share a server. Two further optima tell what contention
+costs: one where sharing a server costs nothing, and one where rings that share a server stand still. An optimum
+strictly between the two pays for contention."""
+_ABOUT_WHOLE = """100 jobs, mean ratios to the certified bound over {repeat} seeds."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -117,16 +117,29 @@ def _paper_page(paper: dict[str, Any]) -> str:
         "*ours*, no paper claims it."
     )
     parts = [f"# {paper['title']}", wrapped(intro), "## Workload", paper["workload"], "## Claims"]
-    rows = [
-        (
-            f"{claim['claim']} (ours)" if claim["ours"] else f"{claim['claim']} ({claim['section']})",
-            str(claim["printed"]),
-            _measured(claim),
-            str(claim["draws"]),
-            str(claim["verdict"]) + (f"; depends on: {', '.join(claim['depends_on'])}" if claim["depends_on"] else ""),
-        )
+    simulated = {
+        (claim["title"], claim["claim"].removeprefix(_SIMULATED)): claim
         for claim in paper["claims"]
-    ]
+        if claim["ours"] and claim["claim"].startswith(_SIMULATED)
+    }
+    merged = {(claim["title"], claim["claim"]) for claim in paper["claims"] if claim["cannot"]} & set(simulated)
+    rows = []
+    for claim in paper["claims"]:
+        key = (claim["title"], claim["claim"].removeprefix(_SIMULATED))
+        if claim["ours"] and key in merged:
+            continue
+        judged = simulated[key] if key in merged else claim
+        verdict = str(judged["verdict"])
+        verdict += f"; depends on: {', '.join(judged['depends_on'])}" if judged["depends_on"] else ""
+        rows.append(
+            (
+                f"{claim['claim']} (ours)" if claim["ours"] else f"{claim['claim']} ({claim['section']})",
+                str(claim["printed"]),
+                _measured(judged),
+                str(judged["draws"]),
+                f"{claim['verdict']}; our simulation: {verdict}" if judged is not claim else verdict,
+            )
+        )
     parts.append(markdown_table(("claim", "printed", "measured", "draws", "verdict"), rows))
     reasons: dict[str, list[str]] = {}
     for claim in paper["claims"]:
@@ -155,6 +168,8 @@ def _measured(claim: dict[str, Any]) -> str:
     return f"of {len(answers)} parts {told}"
 
 
+_SIMULATED = "In the simulation: "
+"""How a claim of ours begins that asks of our simulation what a paper says of its machines."""
 _STATES = {
     str(State.HOLDS): ("holds", "hold"),
     str(State.FAILS): ("fails", "fail"),
