@@ -123,6 +123,7 @@ class Record:
             "bound": plain_number(result.bound),
             "gap": result.gap,
             "seconds": None if result.seconds is None else round(result.seconds, 6),
+            **{key: result.info[key] for key in ("interpreted_seconds",) if key in result.info},
             "seed": self.seed,
             "proof": result.proof,
             "solution": result.solution,
@@ -151,6 +152,8 @@ class Record:
             f"  bound      {number(result.bound)}" + ("" if result.gap is None else f", gap {100 * result.gap:.3g}%"),
             f"  seconds    {seconds(result.seconds)}",
         ]
+        if interpreted := result.info.get("interpreted_seconds"):
+            lines[-1] += f", and {seconds(interpreted)} of Python in place of a first compilation"
         if result.solution is not None and (metrics := metrics_text(problem, result.info)):
             lines.append(f"  metrics    {metrics}")
         if "reason" in result.info:

@@ -82,6 +82,11 @@ def seconds(value: float | None) -> str:
     return f"{value:.1f}" if value >= 10 else f"{value:.2f}" if value >= 0.1 else f"{value:.3f}"
 
 
+def with_interpreted(value: float | None, interpreted: float) -> str:
+    """Seconds, and those that kernels ran as Python for in place of a first compilation, where there are any."""
+    return seconds(value) + (f" + {seconds(interpreted)}" if interpreted else "")
+
+
 def table(
     head: Sequence[str],  # the column titles
     # the cells; a row shorter than the head is padded, a cell of several lines makes a row of several

@@ -21,6 +21,7 @@ from schedgap.catalogue.method import Function, Kind, Method, check_signature, l
 from schedgap.catalogue.problem import Problem
 from schedgap.catalogue.registry import find_method, method_settings
 from schedgap.formulations.common.check import CheckReport
+from schedgap.formulations.common.compiled import first_use
 from schedgap.formulations.common.declarative import DeclarativeModel
 from schedgap.formulations.common.errors import Disagreement, EngineMissing, InputError, RejectedSolution
 from schedgap.formulations.common.instance import Instance, Solution
@@ -38,6 +39,8 @@ LAST_GRACE = 0.4
 """Seconds for a quick solution after that."""
 PATIENCE = 60.0
 """The same where memory was the limit."""
+_SECONDS_NOTED = 0.001
+"""Seconds of interpreted kernels from which on a result says so."""
 
 T = TypeVar("T")
 
@@ -74,6 +77,7 @@ def run_method(
     given = method_settings(chosen, settings)
     check = checker_of(problem, instance) if check is None else check
     known: list[Solution] = [] if options.start is None else [options.start]
+    interpreted = first_use.seconds()
     least, left = problem.first_seconds(instance), options.deadline.remaining()
     if left is not None and left < least and not known:
         reason = f"a first schedule and its check take at least {least:.0f} s here, {left:.3g} s are left"
@@ -84,6 +88,9 @@ def run_method(
             return _run(problem, instance, chosen, own, given, check)
 
         result = _within_budget(problem, instance, chosen, options, check, known, work)
+        interpreted = first_use.seconds() - interpreted
+        if interpreted > _SECONDS_NOTED:
+            result = replace(result, info={**result.info, "interpreted_seconds": round(interpreted, 3)})
         if chosen.kind is Kind.HEURISTIC:
             return result
         if result.solution is not None:

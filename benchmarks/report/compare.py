@@ -14,7 +14,7 @@ from schedgap.benchmarks.judging.judge import Judgement, finite, judge, unjudged
 from schedgap.benchmarks.records import Record, mean_metrics, metrics_of
 from schedgap.benchmarks.sweep.progress import Watcher
 from schedgap.benchmarks.sweep.warm import warm_once
-from schedgap.benchmarks.text import apart, fixed, number, seconds, significant, table
+from schedgap.benchmarks.text import apart, fixed, number, seconds, significant, table, with_interpreted
 from schedgap.catalogue.agreement import (
     DISAGREEMENTS,
     REJECTED,
@@ -131,6 +131,12 @@ class MethodRuns:
         return statistics.fmean(times) if times else None
 
     @property
+    def interpreted_seconds(self) -> float:
+        """Mean seconds beside these, for which compiled functions ran as Python in place of a first compilation."""
+        times = [float(r.info.get("interpreted_seconds", 0.0)) for r in self.results]
+        return statistics.fmean(times) if times else 0.0
+
+    @property
     def curve(self) -> Curve | None:
         """When each better schedule came, of an exact method or a search."""
         return curve_of(self.results[0]) if self.results else None
@@ -166,6 +172,7 @@ class MethodRuns:
             "reason": self.reason or None,
             "guarantees": [{**j.to_dict(), "ledger": j.ledger} for j in self.judgements],
             "seconds": self.seconds,
+            **({"interpreted_seconds": self.interpreted_seconds} if self.interpreted_seconds else {}),
             "error": self.error or None,
             "proof": self.proof,
         }
@@ -422,9 +429,8 @@ def _methods_table(found: Comparison) -> str:
             cut = f", {row.cut} cut" if row.cut else ""
             shown = [f"{len(values)} of {len(row.records)}{cut}", *shown, number(values[0]) if values else "-", worst]
         proof = row.proof or "-"
-        lines.append(
-            [row.method.shown, status, *shown, _bound_cell(row), _ratio_cell(row), seconds(row.seconds), proof]
-        )
+        time = with_interpreted(row.seconds, row.interpreted_seconds)
+        lines.append([row.method.shown, status, *shown, _bound_cell(row), _ratio_cell(row), time, proof])
     return table([*head, "seconds", "proof"], lines, "ll" + "r" * (5 if repeated else 2) + "lrl")
 
 
@@ -508,6 +514,8 @@ def _notes(found: Comparison) -> list[str]:
         notes.append("* a bound on what the method's own model allows, not on this problem")
     if any(row.seconds is not None for row in found.rows):
         notes.append("seconds hold no import or compilation: before its clock each method ran on a tiny instance")
+    if any(row.interpreted_seconds for row in found.rows):
+        notes.append("+ s of Python in place of a first compilation; SCHEDGAP_COMPILE=always: none (docs/compiling.md)")
     soon = [(row.method.id, value) for row in found.rows if (value := found.primal_integral(row)) is not None]
     if len(soon) > 1:  # one alone says nothing
         line = f"primal integral over {seconds(found.horizon)} s, less is sooner: "

@@ -14,6 +14,7 @@ from schedgap.benchmarks.suites.plan import Item
 from schedgap.benchmarks.sweep.warm import warm_once
 from schedgap.catalogue.agreement import with_certificate
 from schedgap.catalogue.run import run_method
+from schedgap.formulations.common.compiled import compiled_at_once
 from schedgap.formulations.common.errors import Disagreement, SchedgapError
 from schedgap.solvers.result import Deadline, Result, SolveOptions
 
@@ -30,9 +31,10 @@ def execute(item: Item, disagreements: Path) -> Record:
     began = None
     record = item.record
     try:
-        warm_once(item.problem, item.method, record.settings, disagreements)
-        began = time.monotonic()
-        result = _solve(item, disagreements)
+        with compiled_at_once():
+            warm_once(item.problem, item.method, record.settings, disagreements)
+            began = time.monotonic()
+            result = _solve(item, disagreements)
         record = replace(record, result=replace(result, solution=plain(result.solution), info=plain(result.info)))
     except SchedgapError as error:
         record = failed(record, str(error), isinstance(error, Disagreement))

@@ -1,130 +1,286 @@
-"""Compiled functions whose machine code is kept on disk, and made anew when any file that they call changes."""
+"""Compiled functions: interpreted first, compiled when it pays, their machine code kept on disk.
+
+A kernel whose machine code is on disk runs it. Else it runs as Python, and so does what it calls, until the steps that
+it took cost as much as half of its compilation; then it is compiled, once. A call that is under way then is left, and
+made again in machine code: a call that does not end has changed nothing. Both ways give the same, bit by bit.
+
+``SCHEDGAP_COMPILE`` in the environment chooses: ``when-it-pays`` (this), ``always``, or ``never``, for which numba is
+not even imported. numba's own ``NUMBA_DISABLE_JIT=1`` means ``never``.
+"""
 
 from __future__ import annotations
 
-import hashlib
+import functools
 import os
-import sys
-import tempfile
-from collections.abc import Callable, Mapping
-from functools import cache
-from pathlib import Path
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from types import FunctionType
 from typing import Any, TypeVar
 
-import numba
-from numba.core.dispatcher import Dispatcher
-from numba.core.options import DefaultOptions
-from numba.extending import register_jitable
+from schedgap.formulations.common.errors import InputError
+from schedgap.formulations.common.machine import kept_code
+from schedgap.formulations.common.machine.interpreted import UNLIMITED, TooLongError, Twin
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
-_NO_COUNTING: dict[str, Any] = {"_nrt": False} if hasattr(DefaultOptions, "_nrt") else {}
+CHOICES = ("always", "never", "when-it-pays")
+STEPS_PER_INSTRUCTION = 700
+"""Steps of Python that take half as long as numba takes to compile an instruction of Python's bytecode: see
+`docs/measurements.md`."""
+_SHARE_NOTED = 16
+"""Steps are noted on disk for other processes when they are one part in so many of all that are allowed."""
 
 
-def njit_cached(function: Function, **options: Any) -> Function:
-    """Compile a function and keep the machine code on disk.
+class _FirstUse:
+    """Seconds that kernels ran as Python for, or waited for another process's compilation, in place of their own."""
 
-    It is kept beside the package or in the user's cache folder, as numba does. Where neither can be written (an
-    installation that is read only, a container without a home), in a folder of the user's own among the temporary
-    files; where that is not safe either, the code is compiled anew by every process. A note says so once.
+    def __init__(self) -> None:
+        self._seconds = 0.0
+        self._begun: list[float] = []
+
+    def seconds(self) -> float:
+        """Until now, what is under way included."""
+        begun = self._begun[:1]  # by another thread it may end in between
+        return self._seconds + (time.monotonic() - begun[0] if begun else 0.0)
+
+    @contextmanager
+    def counted(self) -> Iterator[None]:
+        """What happens within counts; of what is within another, the outermost."""
+        self._begun.append(time.monotonic())
+        try:
+            yield
+        finally:
+            if len(self._begun) == 1:
+                self._seconds += time.monotonic() - self._begun[0]
+            self._begun.pop()
+
+
+first_use = _FirstUse()
+_timed: list[None] = []
+"""One entry for each :func:`compiled_at_once` that is under way."""
+
+
+@contextmanager
+def compiled_at_once() -> Iterator[None]:
+    """Within it every kernel is compiled at its first call, unless ``never`` is asked for.
+
+    That is for times that are compared, and for processes that may not compile later.
+    """
+    _timed.append(None)
+    try:
+        yield
+    finally:
+        _timed.pop()
+
+
+def choice() -> str:
+    """What ``SCHEDGAP_COMPILE`` says, or :func:`compiled_at_once`.
+
+    Raises InputError: it is none of the three.
+    """
+    if os.environ.get("NUMBA_DISABLE_JIT", "0") not in ("", "0"):
+        return "never"
+    text = os.environ.get("SCHEDGAP_COMPILE") or "when-it-pays"
+    if text not in CHOICES:
+        raise InputError(f"SCHEDGAP_COMPILE: must be {', '.join(CHOICES[:-1])} or {CHOICES[-1]}, got {text!r}")
+    return "always" if _timed and text == "when-it-pays" else text
+
+
+class Kernel:
+    """A function that is interpreted or compiled, whichever costs less.
+
+    Parameters
+    ----------
+    function : what it does
+    has_entrance : whether Python may call it; else only kernels do, whose machine code contains it
+    options : options of ``numba.njit``
+
+    Attributes
+    ----------
+    py_func : the function itself
+    """
+
+    def __init__(self, function: Callable[..., Any], has_entrance: bool, options: Mapping[str, Any]) -> None:
+        functools.update_wrapper(self, function)
+        self.py_func = function
+        self.helpers: Mapping[Callable[..., object], bool] = {}
+        self.options = dict(options)
+        self._has_entrance = has_entrance
+        self._steps: int | None = None
+        self._unnoted = 0
+        self._run: Callable[..., Any] = self._first if has_entrance else self._refuse
+
+    def __call__(self, *args: Any, **options: Any) -> Any:
+        """What the function gives back."""
+        return self._run(*args, **options)
+
+    def callee(self, value: object) -> FunctionType | None:
+        """The function that compiled code calls where a module has this value; None where it is no function."""
+        is_called = isinstance(value, Kernel) or (isinstance(value, FunctionType) and value in self.helpers)
+        function = getattr(value, "py_func", value)
+        return function if is_called and isinstance(function, FunctionType) else None
+
+    @functools.cached_property
+    def name(self) -> str:
+        """The name of its machine code on disk."""
+        return kept_code.name_of(self.py_func, self.callee, repr(sorted(self.options.items())))
+
+    @functools.cached_property
+    def twin(self) -> Twin | None:
+        """The function as Python that counts its steps; None where its text is not at hand."""
+        try:
+            return Twin(self.py_func, self.callee)
+        except (OSError, ValueError, SyntaxError):
+            return None
+
+    @functools.cached_property
+    def dispatcher(self) -> Any:
+        """What numba makes of the function."""
+        numba = _load_numba()
+        options = dict(self.options)
+        if not options.pop("counts_references", True) and hasattr(numba.core.options.DefaultOptions, "_nrt"):
+            options["_nrt"] = False
+        inherited = {name: value for name, value in options.items() if name == "_nrt"}
+        for helper, inline in self.helpers.items():
+            numba.extending.register_jitable(forceinline=inline, **inherited)(helper)
+        if not self._has_entrance:
+            options.update(no_cpython_wrapper=True, no_cfunc_wrapper=True)
+        result: Any = numba.njit(**options)(self.py_func)
+        if self._has_entrance:
+            result._cache = kept_code.KeptCode(self.name)
+            self._compile = result._compile_for_args
+            result._compile_for_args = self._for_signature
+        else:
+            _close(result, self._refuse)
+        return result
+
+    def _refuse(self, *args: object, **options: object) -> None:
+        raise TypeError(f"{self.py_func.__name__} is for compiled code alone; Python calls its py_func")
+
+    def _first(self, *args: Any, **options: Any) -> Any:
+        """A call as long as numba was not needed."""
+        wanted = choice()
+        if wanted == "never":
+            return self._interpret_for_good(args, options)
+        if wanted == "when-it-pays" and self._steps_left() > 0 and not kept_code.is_kept(self.name):
+            with suppress(TooLongError):
+                return self._interpret(args, options)
+        self._run = self.dispatcher
+        return self.dispatcher(*args, **options)
+
+    def _for_signature(self, *args: Any, **options: Any) -> Callable[..., Any]:
+        """What numba's dispatcher is to call with arguments of a signature that it has no code for."""
+        dispatcher = self.dispatcher
+        if choice() == "when-it-pays" and self._steps_left() > 0 and not options:
+            try:
+                signature = tuple(map(dispatcher.typeof_pyval, args))
+                path = dispatcher._cache.path(signature, dispatcher.targetctx)
+            except ValueError:  # numba itself says best what it has no type for
+                return self._compiled(args)
+            if not kept_code.is_file(path):
+                return self._interpret_or_compile
+        return self._compiled(args)
+
+    def _interpret_or_compile(self, *args: Any) -> Any:
+        with suppress(TooLongError):
+            return self._interpret(args, {})
+        return self._compiled(args)(*args)
+
+    def _compiled(self, args: tuple[Any, ...]) -> Callable[..., Any]:
+        with kept_code.turn(self.name, first_use.counted):
+            made: Callable[..., Any] = self._compile(*args)
+        return made
+
+    def _steps_left(self) -> int:
+        """Steps that the function may be interpreted for, here and in other processes, before it is compiled."""
+        if self.twin is None:
+            return 0
+        if self._steps is None:
+            self._steps = kept_code.steps_taken(self.name)
+        return max(0, STEPS_PER_INSTRUCTION * self.twin.size - self._steps)
+
+    def _interpret(self, args: tuple[Any, ...], options: dict[str, Any]) -> Any:
+        """A call as Python.
+
+        Raises TooLongError: it takes more steps than are left.
+        """
+        allowed, taken = self._steps_left(), 0
+        assert self.twin is not None
+        try:
+            with first_use.counted():
+                result, taken = self.twin.call(args, options, allowed)
+        except TooLongError:
+            taken = allowed
+            raise
+        finally:
+            self._steps = (self._steps or 0) + taken
+            self._unnoted += taken
+            if self._unnoted * _SHARE_NOTED > STEPS_PER_INSTRUCTION * self.twin.size:
+                kept_code.add_steps(self.name, self._unnoted)
+                self._unnoted = 0
+        return result
+
+    def _interpret_for_good(self, args: tuple[Any, ...], options: dict[str, Any]) -> Any:
+        """A call as Python, whatever it takes.
+
+        Raises InputError: that is asked for, but the function's text is not at hand.
+        """
+        if self.twin is None:
+            raise InputError(f"SCHEDGAP_COMPILE=never: the source of {self.name} cannot be read, or has changed")
+        return self.twin.call(args, options, UNLIMITED)[0]
+
+
+def _close(dispatcher: Any, refuse: Callable[..., None]) -> None:
+    """Have Python's calls refused: numba would end the process at one."""
+    overloads = dispatcher.overloads
+
+    def keep(compiled: Any) -> None:
+        overloads[tuple(compiled.signature.args)] = compiled
+
+    # numba's table of what Python may call stays empty,
+    # so that each call comes to `_compile_for_args`.
+    dispatcher.add_overload = keep
+    dispatcher._compile_for_args = refuse
+
+
+@functools.cache
+def _load_numba() -> Any:
+    """numba, which is told what a kernel stands for where other kernels call it."""
+    import numba
+    from numba.core import types
+    from numba.extending import typeof_impl
+
+    @typeof_impl.register(Kernel)
+    def type_of(kernel: Kernel, _context: object) -> Any:
+        return types.Dispatcher(kernel.dispatcher)
+
+    return numba
+
+
+def _kernel(function: Function, has_entrance: bool = True, **options: Any) -> Function:
+    kernel: Any = Kernel(function, has_entrance, options)
+    result: Function = kernel
+    return result
+
+
+def njit_cached(function: Function) -> Function:
+    """Compile a function, when it pays, and keep the machine code on disk.
 
     Parameters
     ----------
     function : what to compile
-    options : further options of ``numba.njit``
     """
-    options = {**options, "cache": _places[-1] is not None}
-    try:
-        result: Function = numba.njit(**options)(function)
-        return _stamped(result)
-    except RuntimeError as error:
-        if "cannot cache" not in str(error):
-            raise
-    _places.append(None if len(_places) > 1 else _own_folder())
-    if (folder := _places[-1]) is not None:
-        numba.config.CACHE_DIR = os.environ["NUMBA_CACHE_DIR"] = folder  # type: ignore[attr-defined]
-    text = "is compiled anew by every process" if folder is None else f"is kept in {folder}"
-    print(f"note: no cache folder of numba can be written: compiled code {text}", file=sys.stderr)
-    return njit_cached(function, **options)
-
-
-_places: list[str | None] = [""]
-"""Where machine code is kept: where numba wants to (""), then in a folder of our own, then nowhere (None)."""
-
-
-_files_called: dict[str, set[str]] = {}
-"""Files whose compiled functions each file with compiled functions calls, itself included."""
-
-
-def _called_files(function: Callable[..., Any]) -> set[str]:
-    """The files whose code is built into this function's machine code."""
-    own = function.__code__.co_filename
-    files = _files_called.setdefault(own, {own})
-    for value in function.__globals__.values():
-        if isinstance(value, Dispatcher):
-            file = value.py_func.__code__.co_filename
-            files |= _files_called.get(file, {file})
-    return files
-
-
-@cache
-def _digest(file: str) -> str:
-    return hashlib.sha256(Path(file).read_bytes()).hexdigest()
-
-
-def _stamped(function: Function) -> Function:
-    """Let numba's index of kept code depend on every file called.
-
-    numba compiles again when the text of the function's own file has changed.
-    Functions of other files are built into the machine code too,
-    so their texts belong in the index.
-    """
-    dispatcher: Any = function
-    index = getattr(getattr(dispatcher, "_cache", None), "_cache_file", None)
-    if index is not None:  # code is kept at all
-        digests = [_digest(file) for file in sorted(_called_files(dispatcher.py_func))]
-        index._source_stamp = (index._source_stamp, digests)
-        read = index._load_index
-
-        def overloads() -> dict[Any, str]:
-            # An index is read before its stamp is compared: one of former code may name types that are gone.
-            try:
-                kept: dict[Any, str] = read()
-            except (AttributeError, ImportError):
-                return {}
-            return kept
-
-        index._load_index = overloads
-    return function
-
-
-def _own_folder() -> str | None:
-    """A folder for machine code of these very sources that nobody else can write; None where there is none."""
-    if not hasattr(os, "getuid"):
-        return None
-    root = Path(__file__).parents[2]
-    sources = sorted(
-        path for layer in ("formulations", "solvers", "heuristics") for path in (root / layer).rglob("*.py")
-    )
-    known = [numba.__version__, *(f"{path} {path.stat().st_mtime_ns}" for path in sources)]
-    digest = hashlib.sha256("\n".join(known).encode()).hexdigest()[:16]
-    folder = Path(tempfile.gettempdir()) / f"schedgap-{os.getuid()}-{digest}"
-    try:
-        folder.mkdir(mode=0o700, exist_ok=True)
-        found = folder.lstat()
-    except OSError:
-        return None
-    ours = folder.is_dir() and not folder.is_symlink() and found.st_uid == os.getuid() and not found.st_mode & 0o022
-    return str(folder) if ours and os.access(folder, os.W_OK) else None
+    return _kernel(function)
 
 
 def njit_kernel(function: Function) -> Function:
-    """Compile a function that makes no arrays, and keep it on disk; tuples of arrays are cheap to pass.
+    """A decorator like :func:`njit_cached`, for a function that makes no arrays; tuples of arrays are cheap to pass.
 
     References to arrays are not counted: in short loops that takes longer than all the rest. A numba without this
     switch counts them, which is only slower.
     """
-    return njit_cached(function, **_NO_COUNTING)
+    return _kernel(function, counts_references=False)
 
 
 def njit_inline(function: Function) -> Function:
@@ -133,55 +289,28 @@ def njit_inline(function: Function) -> Function:
     The code is as fast as with numba's own inlining, and compiled in
     two thirds of the time: types are inferred once a function, not once a call.
     """
-    return _without_entrance(function, forceinline=True, **_NO_COUNTING)
+    return _kernel(function, has_entrance=False, forceinline=True, counts_references=False)
 
 
 def njit_part(function: Function) -> Function:
     """Compile a function that only compiled functions call.
 
-    Their machine code contains it, and is what is kept.
+    Their machine code contains it, and is what is kept. It has no entrances for Python and C, which take a third of
+    the compilation: a call from Python is a TypeError.
     """
-    return _without_entrance(function)
+    return _kernel(function, has_entrance=False)
 
 
 def njit_inner(function: Function) -> Function:
     """A decorator like :func:`njit_part`, for a function that makes no arrays: see :func:`njit_kernel`."""
-    return _without_entrance(function, **_NO_COUNTING)
-
-
-def _without_entrance(function: Function, **options: Any) -> Function:
-    """Compile a function that Python cannot call.
-
-    Its entrances for Python and C take a third of the compilation.
-    numba would end the process at such a call; here it is a TypeError.
-    """
-    options.update(no_cpython_wrapper=True, no_cfunc_wrapper=True)
-    result: Any = numba.njit(**options)(function)
-    _called_files(function)
-    if result is not function:  # with NUMBA_DISABLE_JIT it is the function itself
-        overloads = result.overloads
-
-        def keep(compiled: Any) -> None:
-            overloads[tuple(compiled.signature.args)] = compiled
-
-        def refuse(*args: object, **kwargs: object) -> None:
-            name = function.__name__
-            raise TypeError(f"{name} is for compiled code alone; Python calls its py_func")
-
-        # numba's table of what Python may call stays empty,
-        # so that each call comes to `_compile_for_args`.
-        result.add_overload = keep
-        result._compile_for_args = refuse
-    inner: Function = result
-    return inner
+    return _kernel(function, has_entrance=False, counts_references=False)
 
 
 def njit_with(function: Function, helpers: Mapping[Callable[..., object], bool]) -> Function:
     """A decorator like :func:`njit_kernel`, for what the interpreter runs, too, with
     what it calls: each function, and whether it is to be written into its callers.
     """
-    files = _called_files(function)
-    for helper, inline in helpers.items():
-        register_jitable(forceinline=inline, **_NO_COUNTING)(helper)
-        files.add(helper.__code__.co_filename)
-    return njit_kernel(function)
+    kernel: Any = njit_kernel(function)
+    kernel.helpers = dict(helpers)
+    result: Function = kernel
+    return result

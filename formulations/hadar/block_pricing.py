@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from schedgap.formulations.common.compiled import njit_cached, njit_part
+from schedgap.formulations.common.machine.ordering import rising_order
 
 Bools = NDArray[np.bool_]
 
@@ -118,7 +119,7 @@ def price_job(
             gain[count], block[count], lower[count], upper[count] = share[best] - x, b, at, best
             x, c, at = share[best], cost[best], best
             count += 1
-    order = np.argsort(slope[:count])
+    order = rising_order(slope[:count])
     room = length.copy()
     first_block = of_slot[arrival]
     room[first_block] -= arrival - start[first_block]
@@ -197,7 +198,7 @@ def price_forked(
             if gain[h] > 0:
                 slope[count], part[count], block[count], node[count] = price[b, h] / gain[h], gain[h] * many[h], b, h
                 count += 1
-    order = np.argsort(slope[:count])
+    order = rising_order(slope[:count])
     room = length.copy()
     room[first_block] -= arrival - start[first_block]
     payoff, finish = 0.0, -1

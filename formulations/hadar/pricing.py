@@ -136,8 +136,8 @@ def best_schedules(
     done = states - 1
     payoff = np.full(horizon + 1, -np.inf)
     end = np.full((horizon + 1, 2), -1, dtype=np.int64)
-    level_of = np.empty((horizon + 1, states), dtype=np.int16)
-    state_of = np.empty((horizon + 1, states), dtype=np.int32)
+    level_of = np.zeros((horizon + 1, states), dtype=np.int16)
+    state_of = np.zeros((horizon + 1, states), dtype=np.int32)
     forced = 0
     for t in range(1, horizon + 1):
         if not permit[t, 0]:

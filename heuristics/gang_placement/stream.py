@@ -6,6 +6,8 @@ its kind came last. The plain rules say what the scores are; a test compares the
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -138,7 +140,7 @@ def _score(
             continue
         there, rest = left.copy(), free.copy()
         _take(there, rest, kind, d)
-        gain = np.floor(100 / (1 + np.exp((_lost_of(there, rest, shapes, share) - before) / WHOLE)))
+        gain = np.floor(100 / (1 + math.exp(min(700.0, (_lost_of(there, rest, shapes, share) - before) / WHOLE))))
         if gain > best:
             best, choice = gain, d
     return best, choice

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from schedgap.formulations.common.compiled import njit_cached, njit_part
+from schedgap.formulations.common.machine.ordering import rising_order
 from schedgap.formulations.hadar.instance import HadarInstance
 from schedgap.formulations.hadar.tables import ProgressTables, tables
 from schedgap.heuristics.common.run import HeuristicRun
@@ -216,7 +217,7 @@ def pools(
             break
         kept += 1
     if kept < last:
-        order[:] = np.argsort(value)
+        order[:] = rising_order(value)
         for i in range(last):
             ties[i] = value[order[i]] == value[order[i + 1]]
 

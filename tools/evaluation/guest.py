@@ -31,8 +31,10 @@ from schedgap.catalogue import run
 from schedgap.catalogue.method import Kind, Method, check_signature, import_users, last_line_of, one_line, users_code
 from schedgap.catalogue.problem import Problem
 from schedgap.catalogue.registry import find_problem
+from schedgap.formulations.common.compiled import compiled_at_once
 from schedgap.formulations.common.errors import InputError
 from schedgap.formulations.common.instance import Json
+from schedgap.formulations.common.machine import kept_code
 from schedgap.formulations.common.parent import end_with_parent
 from schedgap.heuristics.common.run import HeuristicRun
 from schedgap.solvers import budget
@@ -213,7 +215,7 @@ def _warm_up(problem: Problem) -> None:
     """Load the compiled code of the shipped heuristics, which the scheduler may call, while files are still open."""
     presets = workload_of(problem).presets[:2]
     for preset, seed, method in itertools.product(presets, range(SEEDS), problem.heuristics()):
-        with contextlib.suppress(Exception):  # whoever calls one that fails hears why
+        with contextlib.suppress(Exception), compiled_at_once():  # whoever calls one that fails hears why
             run.load(problem, method)  # with what `schedgap.solve` imports beside it
             instance = preset.generator(seed, **preset.settings)
             problem.check(instance, getattr(method.call(instance, seed=0), "solution", None) or {})
@@ -224,6 +226,7 @@ def _warm_up(problem: Problem) -> None:
 def _compile_without_files(folder: str) -> None:
     """What is compiled after the warm-up is not kept beside its source, where a candidate may not write."""
     os.environ["NUMBA_CACHE_DIR"] = os.path.join(folder, "numba")
+    kept_code.folder.cache_clear()
     if "numba" in sys.modules:
         sys.modules["numba"].config.CACHE_DIR = os.environ["NUMBA_CACHE_DIR"]
         cache = importlib.import_module("numba.core.caching").Cache

@@ -10,6 +10,8 @@ with equality there, as bits of a whole number.
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -225,7 +227,7 @@ def _corners(points: Floats, count: int, first: int, second: int, tolerance: flo
                 a, c = chain[m - 2], chain[m - 1]
                 dx, dy = points[p, first] - points[a, first], points[p, second] - points[a, second]
                 ex, ey = points[c, first] - points[a, first], points[c, second] - points[a, second]
-                if turn * (dx * ey - dy * ex) < -tolerance * (dx * dx + dy * dy) ** 0.5:
+                if turn * (dx * ey - dy * ex) < -tolerance * math.sqrt(dx * dx + dy * dy):
                     break
                 m -= 1
             chain[m] = p

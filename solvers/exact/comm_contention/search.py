@@ -83,7 +83,7 @@ class Node(NamedTuple):
 def room_for(nodes: int, n: int) -> Nodes:
     """Room for so many nodes of n tasks."""
     return Nodes(
-        np.empty((nodes, POINTS, 3 + 2 * n)),
+        np.zeros((nodes, POINTS, 3 + 2 * n)),
         np.zeros((nodes, 5), np.int64),
         np.zeros((nodes, n), np.int8),
         np.zeros(nodes),

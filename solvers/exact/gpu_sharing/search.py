@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -361,7 +362,7 @@ def _anneal(
         if r >= 0:
             _change(jobs, genes, kind, a, b, rng)
         value = _decode(jobs, genes, run)
-        if value <= sums[0] or rng.random() < np.exp((sums[0] - value) / limit):
+        if value <= sums[0] or rng.random() < math.exp((sums[0] - value) / limit):
             sums[0] = value
             if value < sums[1]:
                 sums[1] = value

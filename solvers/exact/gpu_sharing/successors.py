@@ -7,6 +7,7 @@ import math
 import numpy as np
 
 from schedgap.formulations.common.compiled import njit_cached, njit_inline, njit_inner
+from schedgap.formulations.common.machine.ordering import rising_order
 from schedgap.solvers.exact.gpu_sharing.states import (
     COST,
     DONE,
@@ -49,7 +50,7 @@ def expand(
 
     Returns the state to go on with, from node and levels as they are, after `stop` levels; `last` where all is done.
     """
-    order = np.argsort(-tables.gpus)  # large gangs first: what they do is soon too much
+    order = rising_order(-tables.gpus)  # large gangs first: what they do is soon too much
     for i in range(first, last):
         if node.counts[LEVEL] < 0:
             if here.dead[i]:

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from schedgap.formulations.common.compiled import njit_cached, njit_inner, njit_part
+from schedgap.formulations.common.machine.ordering import rising_order
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -48,8 +49,11 @@ def _most(
     Every job is alone on its GPUs, shares some, or is out, the dearest per GPU first. What follows is worth no more
     than where every shared GPU is half a one; that is the answer where so many nodes do not suffice.
     """
-    order = np.argsort(-worth / gpus)
-    count = int((worth > 0).sum())
+    order = rising_order(-worth / gpus)
+    count = 0
+    for j in range(len(worth)):
+        if worth[j] > 0:
+            count += 1
     room = 2 * total
     beyond = np.zeros((count + 1, room + 1))
     for q in range(count - 1, -1, -1):
@@ -63,15 +67,19 @@ def _most(
             beyond[q, free] = value
     choice, used, value = np.full(count, -1), np.zeros(count + 1, np.int64), np.zeros(count + 1)
     rate = np.zeros(len(worth))
-    best_rate[:] = 0.0
+    for j in range(len(worth)):
+        best_rate[j] = 0.0
     best, q, seen = 0.0, 0, 0
     while q >= 0 and count > 0:
         if q == count:
             if _pace(order, choice, gpus, slow, total, rate):
-                found = float((worth * rate).sum())
+                found = 0.0
+                for j in range(len(worth)):
+                    found += worth[j] * rate[j]
                 if found > best:
                     best = found
-                    best_rate[:] = rate
+                    for j in range(len(worth)):
+                        best_rate[j] = rate[j]
             q -= 1
             continue
         choice[q] += 1

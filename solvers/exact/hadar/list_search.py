@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable
 from typing import NamedTuple
@@ -182,7 +183,7 @@ def _empty(slots: int, capacity: Ints) -> Ints:  # pragma: no cover - compiled
 def _start(order: Ints, slowest: Ints, problem: Problem) -> State:  # pragma: no cover - compiled
     """Place all jobs in this order, with a snapshot at every position that is a multiple of about the root of J."""
     jobs, slots = problem.utility.shape
-    gap = max(1, int(np.sqrt(jobs)))
+    gap = max(1, int(math.sqrt(jobs)))
     now = _empty(slots, problem.capacity)
     count = (jobs - 1) // gap + 1
     free = np.zeros((count, *now.shape), dtype=np.int64)
@@ -295,7 +296,7 @@ def _anneal(
             slowest[order[a]] = rng.integers(0, slowest_of_all[order[a]] + 1)
         total, end = _replace_from(first, last, state, problem, trial_free, trial_worth)
         gain = total - state.worth[0]
-        if gain >= 0.0 or rng.random() < np.exp(gain / temperature):
+        if gain >= 0.0 or rng.random() < math.exp(gain / temperature):
             _accept(first // state.gap[0], end, total, state, trial_free, trial_worth)
         elif kind == SWAP:
             order[a], order[b] = order[b], order[a]

@@ -119,7 +119,7 @@ def anneal(
                 if shortest <= target:
                     return shortest, step + 1 - first, current
             cost = _excess(work, makespan, target)
-            temperature = heat * (1 - step / total) ** 2 + 1e-9
+            temperature = heat * (1 - step / total) * (1 - step / total) + 1e-9
             if cost <= current or rng.random() < math.exp((current - cost) / temperature):
                 current = cost
                 accepted = True

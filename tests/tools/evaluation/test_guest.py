@@ -27,7 +27,7 @@ def test_the_warm_up_reaches_what_few_instances_need() -> None:
         from schedgap.catalogue.registry import find_problem
         guest._warm_up(find_problem("ddljs"))
         from schedgap.solvers.exact.g_vne.tree_pricing import split_links
-        assert split_links.signatures
+        assert split_links.dispatcher.signatures
         child = os.fork()
         if not child:
             signal.alarm(120)

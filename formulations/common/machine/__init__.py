@@ -1,0 +1,1 @@
+"""Compiled functions: as Python, and their machine code on disk."""
