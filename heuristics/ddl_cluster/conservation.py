@@ -6,6 +6,7 @@ times of every compute task, is ``formulations.ddl_cluster.audit``.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from fractions import Fraction
 
@@ -13,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from schedgap.formulations.common.numbers import exact
+from schedgap.formulations.ddl_cluster.clock import clock_of
 from schedgap.formulations.ddl_cluster.instance import DdlClusterInstance, Gpu
 from schedgap.heuristics.ddl_cluster.simulation import FastLog
 from schedgap.heuristics.ddl_cluster.state import (
@@ -20,19 +22,21 @@ from schedgap.heuristics.ddl_cluster.state import (
 )
 
 
-def broken_conservation(
-    instance: DdlClusterInstance,
-    placement: Sequence[Sequence[Gpu]],  # GPUs of each job as (server position, index)
-    finish: Ints,  # ticks of 10^-digits seconds, per job
-    log: FastLog,  # log of the run; the times of compute tasks are not looked at
-    digits: int,
-    limit: int,  # how many all-reduces may be active on a server
-) -> list[str]:
-    """Every way in which a run breaks conservation; empty where it does not.
+class Conservation:
+    """A check of one run, to which its record is given at once or chunk by chunk.
 
-    Returns
-    -------
-    One line for each of
+    Attributes
+    ----------
+    broken : every way in which the run breaks conservation; empty where it does not
+    fastest : the largest ratio of latency + size b to the time that an all-reduce took; 0 where there is none
+
+    Parameters
+    ----------
+    limit : how many all-reduces may be active on a server
+
+    Notes
+    -----
+    One line of `broken` for each of
 
     - iterations: a job on one server takes less than iterations (forward + backward) from its placement; one on
       several does not have exactly one all-reduce per iteration, each at least forward + backward after the one
@@ -42,77 +46,104 @@ def broken_conservation(
       than its length; or more than `limit` are active at a time
     - GPU: in some maximal period in which jobs are placed on a GPU, their compute tasks are more than its length
 
-    Notes
-    -----
     What skipped cycles repeat is conserved if one of them is: the run is looked at without them, the time that they
-    take taken out on every server concerned (see _without). O(sum over servers of A log A) for A recorded all-reduces,
-    vectorised.
+    take taken out on every server concerned (see _without). Chunks are looked at one after another: on a link those
+    all-reduces together that ended in the same one, and a cycle is counted where it is whole in one. O(sum over
+    servers of A log A) for A recorded all-reduces, vectorised.
     """
-    scale = 10**digits
-    a, b, _ = instance.link.exact_parameters()
-    found: list[str] = []
-    on_server: dict[int, list[int]] = {}
-    on_gpu: dict[Gpu, list[int]] = {}
-    least: list[tuple[int, int]] = []
-    first_jump = np.searchsorted(log.jumps[:, 0], np.arange(len(instance.jobs) + 1))
-    for j, (job, gpus) in enumerate(zip(instance.jobs, placement, strict=True)):
-        where = f"job {job.id}"
-        compute, solo = exact(job.forward) + exact(job.backward), a + b * exact(job.message)
-        least.append((_whole(compute * scale), _whole(solo * scale)))
-        shortest, message = least[-1]
-        servers = {server for server, _ in gpus}
-        for gpu in gpus:
-            on_gpu.setdefault(gpu, []).append(j)
-        jumps = log.jumps[first_jump[j] : first_jump[j + 1]]
-        admitted = _without(jumps, log.admitted[log.message_base[j] : log.message_base[j + 1]])
-        end = log.done[log.message_base[j] : log.message_base[j + 1]]
-        done = _without(jumps, end)
-        if log.placed[j] < exact(job.arrival) * scale:
-            found.append(f"{where}: placed before its arrival")
-        if len(servers) == 1:
-            if len(done) or finish[j] - log.placed[j] < job.iterations * shortest:
-                found.append(f"{where}: an iteration is missing, or there is an all-reduce on one server")
-            continue
-        for server in servers:
-            on_server.setdefault(server, []).append(j)
-        before = np.concatenate([log.placed[j : j + 1], done[:-1]])
-        counted = [np.searchsorted(end, jumps[:, 1] - part, "right") for part in (jumps[:, 2], 0)]
-        if (
-            len(done) + int((jumps[:, 3] * jumps[:, 4]).sum()) != job.iterations
-            or (counted[1] - counted[0] != jumps[:, 4]).any()
-            or (admitted - before < shortest).any()
-            or end[-1] != finish[j]
-        ):
-            found.append(f"{where}: an iteration is missing or took less than its compute tasks")
-        short = int((done - admitted < message).sum())
+
+    def __init__(self, instance: DdlClusterInstance, limit: int) -> None:
+        self.instance, self.limit = instance, limit
+        clock = clock_of(instance)
+        self.scale, self.solo = 10**clock.digits, clock.solo
+        a, self.b, _ = instance.link.exact_parameters()
+        self.broken: list[str] = []
+        self.fastest = 0.0
+        self.since = -1  # tick of the last all-reduce of the chunk before
+        self.before = np.full(len(instance.jobs), -1, dtype=np.int64)  # last all-reduce of each job so far
+        self.sent = np.zeros(len(instance.jobs), dtype=np.int64)
+        self.least: list[
+            tuple[int, int]
+        ] = []  # whole ticks of the compute tasks of an iteration, and of an all-reduce alone
+        for job in instance.jobs:
+            compute, solo = exact(job.forward) + exact(job.backward), a + self.b * exact(job.message)
+            self.least.append((_whole(compute * self.scale), _whole(solo * self.scale)))
+
+    def add(self, log: FastLog, placement: Sequence[Sequence[Gpu]]) -> None:
+        """Look at all-reduces that ended after those before; GPUs of each job as (server position, index)."""
+        first_jump = np.searchsorted(log.jumps[:, 0], np.arange(len(self.instance.jobs) + 1))
+        until = int(log.done.max()) if len(log.done) else self.since
+        on_server: dict[int, list[int]] = {}
+        for j in np.flatnonzero(np.diff(log.message_base)).tolist():
+            for server in {server for server, _ in placement[j]}:
+                on_server.setdefault(server, []).append(j)
+            jumps = log.jumps[first_jump[j] : first_jump[j + 1]]
+            part = slice(log.message_base[j], log.message_base[j + 1])
+            self._job(j, jumps, log.admitted[part], log.done[part], int(log.placed[j]), until)
+        for server, jobs in sorted(on_server.items()):
+            parts = [slice(log.message_base[j], log.message_base[j + 1]) for j in jobs]
+            skips = np.concatenate([log.jumps[first_jump[j] : first_jump[j + 1]] for j in jobs])
+            skips = skips[np.unique(skips[:, 1], return_index=True)[1]]  # jobs of a server skip together
+            begin = _without(skips, np.concatenate([log.admitted[part] for part in parts]))
+            end = _without(skips, np.concatenate([log.done[part] for part in parts]))
+            sizes = [np.full(p.stop - p.start, self.instance.jobs[j].message) for j, p in zip(jobs, parts, strict=True)]
+            self._server(server, begin, end, np.concatenate(sizes))
+        self.since = until
+
+    def _job(self, j: int, jumps: Ints, admitted: Ints, end: Ints, placed: int, until: int) -> None:
+        """The all-reduces of one job."""
+        job, (shortest, message) = self.instance.jobs[j], self.least[j]
+        first = placed if self.before[j] < 0 else self.before[j]
+        taken, done = end - admitted, _without(jumps, end)
+        before = _without(jumps, np.concatenate([[first], end[:-1]]))
+        near = jumps[(jumps[:, 1] - jumps[:, 2] >= self.since) & (jumps[:, 1] <= until)]
+        counted = [np.searchsorted(end, near[:, 1] - part, "right") for part in (near[:, 2], 0)]
+        if (counted[1] - counted[0] != near[:, 4]).any() or (_without(jumps, admitted) - before < shortest).any():
+            self.broken.append(f"job {job.id}: an iteration is missing or took less than its compute tasks")
+        short = int((done - _without(jumps, admitted) < message).sum())
         if short:
-            found.append(f"{where}: {short} all-reduces take less than latency + size b = {float(solo):.9g} s")
-    for server, jobs in sorted(on_server.items()):
-        parts = [slice(log.message_base[j], log.message_base[j + 1]) for j in jobs]
-        skips = np.concatenate([log.jumps[first_jump[j] : first_jump[j + 1]] for j in jobs])
-        skips = skips[np.unique(skips[:, 1], return_index=True)[1]]  # jobs of a server skip together
-        begin = _without(skips, np.concatenate([log.admitted[part] for part in parts]))
-        end = _without(skips, np.concatenate([log.done[part] for part in parts]))
-        size = np.concatenate(
-            [np.full(part.stop - part.start, instance.jobs[j].message) for j, part in zip(jobs, parts, strict=True)]
-        )
-        where = f"server {instance.servers[server].id}"
+            solo = message / self.scale
+            text = f"{short} all-reduces take less than latency + size b = {solo:.9g} s"
+            self.broken.append(f"job {job.id}: {text}")
+        self.fastest = max(self.fastest, self.solo[j] / int(taken.min()) if taken.min() > 0 else math.inf)
+        self.before[j] = end[-1]
+        self.sent[j] += len(end)
+
+    def _server(self, server: int, begin: Ints, end: Ints, size: NDArray[np.float64]) -> None:
+        """The all-reduces on one server."""
+        where = f"server {self.instance.servers[server].id}"
         order = np.argsort(begin, kind="stable")
         begin, size, ends = begin[order], size[order], np.sort(end)
         most = int((np.arange(1, len(begin) + 1) - np.searchsorted(ends, begin, "right")).max())
-        if most > limit:
-            found.append(f"{where}: {most} all-reduces are active at a time, {limit} may be")
-        over = _overload(begin, ends, size * float(b) * scale)
+        if most > self.limit:
+            self.broken.append(f"{where}: {most} all-reduces are active at a time, {self.limit} may be")
+        over = _overload(begin, ends, size * float(self.b) * self.scale)
         if over > 1e-9 * float(ends[-1]) + len(begin):
-            found.append(f"{where}: messages take {over / scale:.3g} s more of the link than there is")
-    for (server, index), jobs in sorted(on_gpu.items()):
-        order = np.argsort(log.placed[jobs], kind="stable")
-        work = np.array([instance.jobs[j].iterations * least[j][0] for j in jobs], dtype=float)
-        over = _overload(log.placed[jobs][order], np.sort(finish[jobs]), work[order])
-        if over > 1e-9 * float(finish.max()):
-            where = f"server {instance.servers[server].id}, GPU {index}"
-            found.append(f"{where}: tasks take {over / scale:.3g} s more than there is")
-    return found
+            self.broken.append(f"{where}: messages take {over / self.scale:.3g} s more of the link than there is")
+
+    def finish(self, log: FastLog, placement: Sequence[Sequence[Gpu]], finish: Ints) -> None:
+        """Look at what only the whole run says: iterations of each job, its finish in ticks, GPUs."""
+        on_gpu: dict[Gpu, list[int]] = {}
+        first_jump = np.searchsorted(log.jumps[:, 0], np.arange(len(self.instance.jobs) + 1))
+        for j, (job, gpus) in enumerate(zip(self.instance.jobs, placement, strict=True)):
+            for gpu in gpus:
+                on_gpu.setdefault(gpu, []).append(j)
+            jumps = log.jumps[first_jump[j] : first_jump[j + 1]]
+            if log.placed[j] < exact(job.arrival) * self.scale:
+                self.broken.append(f"job {job.id}: placed before its arrival")
+            if len({server for server, _ in gpus}) == 1:
+                if self.sent[j] or finish[j] - log.placed[j] < job.iterations * self.least[j][0]:
+                    text = "an iteration is missing, or there is an all-reduce on one server"
+                    self.broken.append(f"job {job.id}: {text}")
+            elif self.sent[j] + (jumps[:, 3] * jumps[:, 4]).sum() != job.iterations or self.before[j] != finish[j]:
+                self.broken.append(f"job {job.id}: an iteration is missing or took less than its compute tasks")
+        for (server, index), jobs in sorted(on_gpu.items()):
+            order = np.argsort(log.placed[jobs], kind="stable")
+            work = np.array([self.instance.jobs[j].iterations * self.least[j][0] for j in jobs], dtype=float)
+            over = _overload(log.placed[jobs][order], np.sort(finish[jobs]), work[order])
+            if over > 1e-9 * float(finish.max()):
+                where = f"server {self.instance.servers[server].id}, GPU {index}"
+                self.broken.append(f"{where}: tasks take {over / self.scale:.3g} s more than there is")
 
 
 def _without(jumps: Ints, ticks: Ints) -> Ints:

@@ -16,9 +16,9 @@ from schedgap.formulations.ddl_cluster.clock import clock_of
 from schedgap.formulations.ddl_cluster.instance import DdlClusterInstance
 from schedgap.formulations.ddl_cluster.simulate_plain import POLICIES
 from schedgap.heuristics.common.run import HeuristicRun
-from schedgap.heuristics.ddl_cluster.conservation import broken_conservation
+from schedgap.heuristics.ddl_cluster.conservation import Conservation
 from schedgap.heuristics.ddl_cluster.run_times import check_seconds, placing_seconds
-from schedgap.heuristics.ddl_cluster.simulation import FastRun, OutOfTimeError, TooManyMessagesError, simulate
+from schedgap.heuristics.ddl_cluster.simulation import FastRun, OutOfTimeError, simulate
 from schedgap.solvers.result import NO_DEADLINE, Deadline
 
 Placement: TypeAlias = Annotated[Literal["lwf", "ls", "ff", "rand"], Field(description="which GPUs a job gets")]
@@ -101,7 +101,9 @@ class ConservedRun:
     # by GPU, the part of the time from its first placement to its last finish in which it computes; 0 for a GPU that
     # has no job
     utilisation: Floats
-    metrics: Mapping[str, Any]  # see :func:`metrics`
+    # see :func:`metrics`; and ``message speed``, the largest ratio of latency + size b to the time an all-reduce took,
+    # 0 where there is none
+    metrics: Mapping[str, Any]
 
 
 def run_policy(
@@ -122,16 +124,27 @@ def run_policy(
     ConservationError
         The run breaks conservation.
     """
-    run = simulate(instance, policy, placement, kappa=kappa, seed=seed, first_server=first_server, stop=stop)
     clock = clock_of(instance)
-    broken = broken_conservation(instance, run.placement, run.finish, run.log, clock.digits, POLICIES[policy][0])
-    if broken:
-        raise ConservationError(f"{policy} with {placement} on {instance.name}: {broken[0]} ({len(broken)} findings)")
+    conserved = Conservation(instance, POLICIES[policy][0])
+    run = simulate(
+        instance,
+        policy,
+        placement,
+        kappa=kappa,
+        seed=seed,
+        first_server=first_server,
+        stop=stop,
+        take=conserved.add,
+    )
+    conserved.finish(run.log, run.placement, run.finish)
+    if conserved.broken:
+        text = f"{conserved.broken[0]} ({len(conserved.broken)} findings)"
+        raise ConservationError(f"{policy} with {placement} on {instance.name}: {text}")
     flow = np.array([clock.seconds(end - begin) for end, begin in zip(run.finish, clock.arrival, strict=True)])
     used = np.zeros(instance.total_gpus)
     for (server, index), (work, first, last) in gpu_use(instance, run).items():
         used[instance.first_gpu[server] + index] = work / (last - first)
-    return ConservedRun(run, flow, used, metrics(instance, run))
+    return ConservedRun(run, flow, used, {**metrics(instance, run), "message speed": conserved.fastest})
 
 
 def _run(
@@ -149,8 +162,6 @@ def _run(
         return late(f"the run and its check take {whole:.3g} s or more")
     try:
         outcome = run_policy(instance, policy, seed, placement, kappa, lambda: short(least))
-    except TooManyMessagesError as error:
-        return HeuristicRun(None, {"reason": str(error)})
     except OutOfTimeError as error:
         return late(f"{error}, its check takes another {least:.3g} s or more")
     clock = clock_of(instance)
@@ -182,8 +193,8 @@ def metrics(instance: DdlClusterInstance, run: FastRun) -> Mapping[str, Json]:
     (seconds); ``utilisation``, the mean over GPUs of the part of the makespan in which it computes, and
     ``utilisation busy``, the same with each GPU's time counted from its first placement to its last finish and
     GPUs without a job left out; ``jobs across servers``; ``all-reduces`` and ``contended``, the part of them that
-    took longer than they do alone; ``message speed``, the largest ratio of latency + size b to the time an
-    all-reduce took (0 where there is none); ``events``, simulated moments, and ``cycles skipped`` beside them.
+    took longer than they do alone (None where the record was too long to be kept as a whole); ``events``, simulated
+    moments, and ``cycles skipped`` beside them.
     """
     clock = clock_of(instance)
     arrival = np.array(clock.arrival, dtype=np.int64)
@@ -191,8 +202,10 @@ def metrics(instance: DdlClusterInstance, run: FastRun) -> Mapping[str, Json]:
     busy = gpu_use(instance, run)
     span = clock.seconds(int(run.finish.max() - arrival.min()))
     used = [(work, last - first) for work, first, last in busy.values()]
+    spread = [len({s for s, _ in gpus}) > 1 for gpus in run.placement]
     solo = np.repeat(np.array(clock.solo, dtype=np.int64), np.diff(run.log.message_base))
-    taken, weights = run.log.done - run.log.admitted, run.log.weights()
+    taken = run.log.done - run.log.admitted
+    contended = float(np.average(taken > solo + 1, weights=run.log.weights())) if len(taken) else 0.0
     return {
         "jct mean": float(flow.mean()),
         "jct median": float(np.median(flow)),
@@ -200,10 +213,9 @@ def metrics(instance: DdlClusterInstance, run: FastRun) -> Mapping[str, Json]:
         "makespan": span,
         "utilisation": sum(work for work, _ in used) / (span * instance.total_gpus),
         "utilisation busy": float(np.mean([work / length for work, length in used])),
-        "jobs across servers": sum(len({s for s, _ in gpus}) > 1 for gpus in run.placement),
-        "all-reduces": int(weights.sum()),
-        "contended": float(np.average(taken > solo + 1, weights=weights)) if len(taken) else 0.0,
-        "message speed": float((solo / taken).max()) if len(taken) else 0.0,
+        "jobs across servers": sum(spread),
+        "all-reduces": sum(job.iterations for job, across in zip(instance.jobs, spread, strict=True) if across),
+        "contended": contended if run.whole else None,
         "events": run.moments,
         "cycles skipped": run.skipped,
     }

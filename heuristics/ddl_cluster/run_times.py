@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from schedgap.formulations.ddl_cluster.audit import AUDITED_TASKS, WHOLE_TASKS
 from schedgap.formulations.ddl_cluster.instance import DdlClusterInstance
 from schedgap.formulations.ddl_cluster.simulate_plain import INTERPRETED_TASKS, task_count
@@ -48,7 +46,7 @@ def check_seconds(instance: DdlClusterInstance, run: FastRun | None = None) -> f
         return LOADING + tasks * (PER_TASK + AUDIT)
     if run is None:
         return LOADING
-    gone = task_count(instance, np.diff(run.log.message_base).tolist())
+    gone = task_count(instance, run.messages.tolist())
     return LOADING + run.moments * PER_MOMENT + (gone * AUDIT if gone <= AUDITED_TASKS else 0.0)
 
 

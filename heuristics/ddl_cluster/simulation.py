@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -41,21 +41,21 @@ ROWS = 10_000
 """All-reduces, and skips, that are recorded before the record grows for the first time."""
 
 
-MOST_MESSAGES = 40_000_000
-"""All-reduces that are recorded: a gigabyte. What recurs is not, so a run that has more would go on for minutes."""
+RECORDED = 4_000_000
+"""All-reduces that are in memory at a time where somebody takes the record chunk by chunk: 100 MB."""
 
 
 class OutOfTimeError(RuntimeError):
     """A simulation was stopped before its last finish."""
 
 
-class TooManyMessagesError(OutOfTimeError):
-    """A simulation was stopped as its record is full."""
-
-
 @dataclass(frozen=True)
 class FastLog:
-    """When tasks ran, in ticks; those in skipped cycles have no entry of their own."""
+    """When tasks ran, in ticks; those in skipped cycles have no entry of their own.
+
+    Of a run whose record is taken chunk by chunk it has the all-reduces of one chunk, which ended one after another,
+    and all jumps so far; a job that is not placed yet has -1 in `placed`.
+    """
 
     # start, end: compute tasks where asked for, else empty; laid out as the plain simulator's log
     start: Ints
@@ -87,7 +87,10 @@ class FastRun:
     finish: Ints  # ticks of each job
     # by job, its GPUs as (server position, index), given ones in the order of the file
     placement: tuple[tuple[Gpu, ...], ...]
-    log: FastLog  # all-reduces always; compute tasks where asked for, else empty arrays
+    # all-reduces always, the last chunk's where they were taken by chunks; compute tasks where asked for, else empty
+    log: FastLog
+    messages: Ints  # all-reduces of each job, those of skipped cycles left out
+    whole: bool  # whether `log` has all of them
     moments: int  # ticks at which something happened, those of skipped cycles left out
     skipped: int  # cycles that were skipped
 
@@ -166,10 +169,13 @@ def simulate(
     strides: bool = True,  # fast-forward; without it the result is the same and takes longer
     cycles: bool = True,  # skip cycles; likewise. Where compute tasks are recorded no cycle is skipped
     stop: Callable[[], bool] | None = None,  # asked every CHUNK moments whether to stop; never where not given
+    # takes the record, with the GPUs of each job (none before it is placed), whenever RECORDED all-reduces are in it,
+    # and at the end; without it all are kept, 24 bytes each
+    take: Callable[[FastLog, Sequence[Sequence[Gpu]]], None] | None = None,
 ) -> FastRun:
     """Run every job to its finish: what the plain simulator means, tick by tick, with placements chosen on the way.
 
-    Raises OutOfTimeError: `stop` said so before every job had finished, or TooManyMessagesError: the record is full.
+    Raises OutOfTimeError: `stop` said so before every job had finished.
 
     Notes
     -----
@@ -187,24 +193,36 @@ def simulate(
         cycles=cycles and not record,
         rows=2 * len(instance.jobs) + ROWS,
     )
-    jobs, workers = state.jobs, state.workers
+    jobs = state.jobs
     by_arrival = np.argsort(jobs["arrival"], kind="stable")
     progress = np.zeros(5, dtype=np.int64)
+    located = [(s, g) for s, server in enumerate(instance.servers) for g in range(server.gpus)]
+    sent, whole = np.zeros(len(jobs), dtype=np.int64), True
     while not run_fast(state, by_arrival, progress, CHUNK if stop is not None else NEVER, NEVER):
-        if state.counts[MESSAGES] > MOST_MESSAGES:
-            gone = f"{progress[1]} of {len(jobs)} jobs finished"
-            raise TooManyMessagesError(f"more than {MOST_MESSAGES} all-reduces do not repeat others, {gone}")
+        if take is not None and state.counts[MESSAGES] >= RECORDED:
+            log, whole = _log(state), False
+            sent += np.diff(log.message_base)
+            take(log, _placements(state, located))
+            state.counts[MESSAGES] = 0
         state = state._replace(
             messages=_with_room(state.messages, state.counts[MESSAGES], len(jobs)),
             jumps=_with_room(state.jumps, state.counts[JUMPS], len(jobs)),
         )
         if stop is not None and stop():
             raise OutOfTimeError(f"stopped with {progress[1]} of {len(jobs)} jobs finished")
-    located = [(s, g) for s, server in enumerate(instance.servers) for g in range(server.gpus)]
-    chosen = np.split(workers["gpu"], jobs["first_worker"][1:])
+    log, chosen = _log(state), _placements(state, located)
+    sent += np.diff(log.message_base)
+    if take is not None:
+        take(log, chosen)
+    return FastRun(jobs["finish"].copy(), chosen, log, sent, whole, int(progress[2]), int(state.counts[SKIPPED]))
+
+
+def _log(state: State) -> FastLog:
+    """The record as it is, by job."""
+    jobs = state.jobs
     messages = _by_job(state.messages, state.counts[MESSAGES])
     jumps = _by_job(state.jumps, state.counts[JUMPS])
-    log = FastLog(
+    return FastLog(
         state.started,
         state.ended,
         messages[:, 1].copy(),
@@ -214,8 +232,12 @@ def simulate(
         _bases(2 * jobs["width"] * jobs["iterations"]),
         _bases(np.bincount(messages[:, 0], minlength=len(jobs))),
     )
-    placement_of = tuple(tuple(located[gpu] for gpu in part) for part in chosen)
-    return FastRun(jobs["finish"].copy(), placement_of, log, int(progress[2]), int(state.counts[SKIPPED]))
+
+
+def _placements(state: State, located: Sequence[Gpu]) -> tuple[tuple[Gpu, ...], ...]:
+    """The GPUs of each job that is placed."""
+    chosen = np.split(state.workers["gpu"], state.jobs["first_worker"][1:])
+    return tuple(tuple(located[gpu] for gpu in part if gpu >= 0) for part in chosen)
 
 
 def _with_room(rows: Ints, used: int, spare: int) -> Ints:

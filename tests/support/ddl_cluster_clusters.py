@@ -8,6 +8,16 @@ from collections.abc import Sequence
 from schedgap.formulations.ddl_cluster.clock import MEMORY_CAPACITY, clock_of
 from schedgap.formulations.ddl_cluster.instance import DdlClusterInstance
 from schedgap.formulations.ddl_cluster.simulate_plain import Log
+from schedgap.heuristics.ddl_cluster.conservation import Conservation
+from schedgap.heuristics.ddl_cluster.simulation import FastRun
+
+
+def broken_conservation(instance: DdlClusterInstance, run: FastRun, limit: int) -> list[str]:
+    """What is broken in a run whose record is whole; at most `limit` all-reduces on a server."""
+    conserved = Conservation(instance, limit)
+    conserved.add(run.log, run.placement)
+    conserved.finish(run.log, run.placement, run.finish)
+    return conserved.broken
 
 
 def random_cluster(seed: int) -> DdlClusterInstance:

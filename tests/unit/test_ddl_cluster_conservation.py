@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from support.ddl_cluster_clusters import broken_conservation
 
 from schedgap.formulations.ddl_cluster.instance import DdlClusterInstance
 from schedgap.heuristics.ddl_cluster import policies
@@ -82,8 +83,10 @@ def skip_iteration(run: FastRun) -> FastRun:
 def test_each_conserved_quantity(
     monkeypatch: pytest.MonkeyPatch, doctor: Callable[[FastRun], FastRun], findings: int, message: str
 ) -> None:
-    def doctored(*args: Any, **options: Any) -> FastRun:
-        return doctor(simulate(*args, **options))
+    def doctored(*args: Any, take: Callable[..., None], **options: Any) -> FastRun:
+        run = doctor(simulate(*args, **options))
+        take(run.log, run.placement)
+        return run
 
     assert policies.run_policy(cluster(), "srsf-2", 0, "lwf").run.finish[2] == 20 * S
     monkeypatch.setattr(policies, "simulate", doctored)
@@ -97,7 +100,7 @@ def test_a_link_is_judged_by_busy_period() -> None:
     """4 s of messages in 2 s are not excused by 6 idle seconds before: the periods are not averaged."""
     instance = cluster()
     run = times(simulate(instance, "srsf-2", "lwf"), admitted=(2, 14), done=(12, 16))
-    found = policies.broken_conservation(instance, run.placement, run.finish, run.log, 11, 2)
+    found = broken_conservation(instance, run, 2)
     assert found == []
     data = instance.to_dict()
     data["jobs"].append({**data["jobs"][1], "id": "third", "arrival": 1.0, "placement": [["s0", 0], ["s1", 1]]})
@@ -109,5 +112,5 @@ def test_a_link_is_judged_by_busy_period() -> None:
     log.admitted[chosen], log.done[chosen] = np.array([2, 18, 18]) * S, np.array([12, 20, 20]) * S
     finish = real.finish.copy()
     finish[[0, 1, 4]] = np.array([12, 20, 20]) * S
-    found = policies.broken_conservation(three, real.placement, finish, log, 11, 2)
+    found = broken_conservation(three, replace(real, finish=finish, log=log), 2)
     assert found == [f"server s{s}: messages take 2 s more of the link than there is" for s in (0, 1)]

@@ -7,13 +7,11 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from support.ddl_cluster_clusters import random_cluster, sharing_links
+from support.ddl_cluster_clusters import broken_conservation, random_cluster, sharing_links
 
-from schedgap.formulations.ddl_cluster.clock import clock_of
 from schedgap.formulations.ddl_cluster.instance import DdlClusterInstance
 from schedgap.formulations.ddl_cluster.simulate_plain import POLICIES
 from schedgap.heuristics.ddl_cluster import simulation
-from schedgap.heuristics.ddl_cluster.conservation import broken_conservation
 from schedgap.heuristics.ddl_cluster.policies import metrics
 from schedgap.heuristics.ddl_cluster.simulation import FastLog, FastRun, simulate
 
@@ -42,9 +40,7 @@ def all_reduces(log: FastLog) -> list[tuple[list[int], list[int]]]:
 
 
 def broken(instance: DdlClusterInstance, run: FastRun, policy: str) -> list[str]:
-    return broken_conservation(
-        instance, run.placement, run.finish, run.log, clock_of(instance).digits, POLICIES[policy][0]
-    )
+    return broken_conservation(instance, run, POLICIES[policy][0])
 
 
 @pytest.mark.parametrize("policy", ["srsf-1", "srsf-2", "ada-srsf"])  # three in a row need not lock: nobody waits

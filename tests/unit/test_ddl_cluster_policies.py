@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 from support.checks import ddl_cluster as check
-from support.ddl_cluster_clusters import expected_gpus, full_memory, random_cluster, services_at
+from support.ddl_cluster_clusters import broken_conservation, expected_gpus, full_memory, random_cluster, services_at
 
 from schedgap.benchmarks.instances.ddl_cluster.random import paper, small
 from schedgap.formulations.common.errors import InputError
@@ -17,7 +17,7 @@ from schedgap.formulations.ddl_cluster.clock import clock_of
 from schedgap.formulations.ddl_cluster.instance import DdlClusterInstance
 from schedgap.formulations.ddl_cluster.simulate_plain import POLICIES, simulate_plain
 from schedgap.heuristics.ddl_cluster import policies, simulation
-from schedgap.heuristics.ddl_cluster.conservation import broken_conservation
+from schedgap.heuristics.ddl_cluster.conservation import Conservation
 from schedgap.heuristics.ddl_cluster.policies import ada_srsf, run_policy, srsf_1
 from schedgap.heuristics.ddl_cluster.run_times import check_seconds, placing_seconds
 from schedgap.heuristics.ddl_cluster.simulation import CHUNK, PLACEMENTS, FastRun, OutOfTimeError, simulate
@@ -113,7 +113,7 @@ def test_runs_pass_the_full_audit(seed: int) -> None:
 
 
 def findings(instance: DdlClusterInstance, run: FastRun, limit: int = 2) -> list[str]:
-    return broken_conservation(instance, run.placement, run.finish, run.log, clock_of(instance).digits, limit)
+    return broken_conservation(instance, run, limit)
 
 
 def test_conservation_finds_what_is_broken() -> None:
@@ -253,14 +253,56 @@ def test_a_simulation_stops_when_told() -> None:
     assert asked == 2
 
 
-def test_a_record_that_is_full_ends_the_run_with_a_reason(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The first 10,000 jobs of the Philly log took 11.5 GB in 170 s and came to no end."""
-    instance = small(3, jobs=12)
-    assert srsf_1(instance).solution is not None
-    monkeypatch.setattr(simulation, "MOST_MESSAGES", 0)
-    monkeypatch.setattr(simulation, "CHUNK", 10)
-    run = srsf_1(instance, deadline=Deadline.after(1e6))
-    assert run.solution is None and "all-reduces do not repeat others" in run.info["reason"]
+@pytest.mark.parametrize("seed", range(6))
+def test_a_record_that_is_taken_by_chunks_is_the_whole_one(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first 10,000 jobs of the Philly log have too many all-reduces to be kept: such a run gave no answer."""
+    instance = small(seed, jobs=12) if seed % 2 else random_cluster(seed)
+    for policy in ("srsf-1", "ada-srsf"):
+        whole, answer = simulate(instance, policy, "lwf"), run_policy(instance, policy, 0, "lwf")
+        monkeypatch.setattr(simulation, "RECORDED", 3)
+        monkeypatch.setattr(simulation, "ROWS", 0)
+        chunks = [0]
+
+        def taken(log: simulation.FastLog, placement: object, chunks: list[int] = chunks) -> None:
+            chunks.append(len(log.done))
+
+        parts = simulate(instance, policy, "lwf", take=taken)
+        assert list(parts.finish) == list(whole.finish) and parts.placement == whole.placement
+        assert list(parts.messages) == list(whole.messages) and sum(chunks) == len(whole.log.done)
+        again = run_policy(instance, policy, 0, "lwf")
+        monkeypatch.undo()
+        several = len(chunks) > 2
+        assert parts.whole is not several
+        kept = {name: value for name, value in answer.metrics.items() if name != "contended" or not several}
+        assert {name: again.metrics[name] for name in kept} == kept
+        assert again.metrics["contended"] is None or not several
+
+
+def test_chunks_of_a_record_are_checked_each(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is broken in one chunk is found in it: a link, a message that is too fast, a missing iteration."""
+    instance = small(1)
+    monkeypatch.setattr(simulation, "RECORDED", 20)
+    monkeypatch.setattr(simulation, "ROWS", 0)
+    logs: list[tuple[simulation.FastLog, Any]] = []
+    run = simulate(instance, "ada-srsf", "lwf", take=lambda log, placement: logs.append((log, placement)))
+    assert len(logs) > 2
+
+    def broken(changed: int, limit: int = 2, **changes: Any) -> list[str]:
+        conserved = Conservation(instance, limit)
+        for at, (log, placement) in enumerate(logs):
+            conserved.add(replace(log, **changes) if at == changed else log, placement)
+        conserved.finish(logs[-1][0], run.placement, run.finish)
+        return conserved.broken
+
+    second = logs[1][0]
+    assert broken(1) == []
+    late = second.admitted.copy()
+    late[0] = second.done[0] - 1
+    assert any("latency + size b" in line for line in broken(1, admitted=late))
+    assert any("1 may be" in line for line in broken(1, limit=1))
+    base = np.maximum(0, second.message_base - 1)
+    missing = broken(1, admitted=second.admitted[1:], done=second.done[1:], message_base=base)
+    assert any("iteration is missing" in line for line in missing)
 
 
 def test_a_simulation_in_chunks_is_the_same() -> None:
