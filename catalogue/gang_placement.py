@@ -66,6 +66,7 @@ class GangPlacement(ProblemOf[GangPlacementInstance]):
         _heuristic("kueue-most-free", "largest domains first", source="Kueue, KEP-2724"),
         _heuristic("kube-most-allocated", "the node with the least left after the pod", source="kube-scheduler"),
         _heuristic("kube-least-allocated", "the node with the most left after the pod", source="kube-scheduler"),
+        _heuristic("kube-topology", "the domain that is allocated most after the gang", source="Kubernetes KEP-5732"),
         _heuristic("ray-pack", "as many pods as fit on the node with the largest share left", source="Ray, PACK"),
         _heuristic("ray-strict-pack", "all pods on one node, the largest share left", source="Ray, STRICT_PACK"),
         _heuristic("ray-spread", "each pod on another node where there is one", source="Ray, SPREAD"),

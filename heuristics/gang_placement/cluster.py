@@ -303,7 +303,7 @@ def _place_whole(cluster: Cluster, gang: Gang, number: int, place: Place) -> lis
         return place(cluster, gang, number)
     asked = list(prefix(gang, number))
     for domain, nodes in cluster.domains(cluster.instance.depth(gang.required)).items():
-        if _may_hold(cluster, gang, asked, nodes):
+        if may_hold(cluster, gang, asked, nodes):
             pods = _place_subgroups(cluster, gang, asked, place, domain)
             if pods is not None:
                 return pods
@@ -356,11 +356,11 @@ def in_first_domain(
     """Place a gang's first pods in the first domain of its required level that takes them, on all nodes without one."""
     domains = cluster.domains(cluster.instance.depth(gang.required))
     asked = list(prefix(gang, number))
-    holding = (nodes for nodes in domains.values() if _may_hold(cluster, gang, asked, nodes))
+    holding = (nodes for nodes in domains.values() if may_hold(cluster, gang, asked, nodes))
     return next((pods for pods in map(place, holding) if pods is not None), None)
 
 
-def _may_hold(cluster: Cluster, gang: Gang, asked: Sequence[tuple[int, int]], nodes: Sequence[int]) -> bool:
+def may_hold(cluster: Cluster, gang: Gang, asked: Sequence[tuple[int, int]], nodes: Sequence[int]) -> bool:
     """Whether nodes hold the pods of each group alone, without which no rule places them there."""
     for k, count in asked:
         most = gang.per_node or count
