@@ -16,7 +16,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -24,11 +23,12 @@ from schedgap.benchmarks.figures.style import canvas, save
 from schedgap.benchmarks.intervals import interval, plus_minus
 from schedgap.catalogue.gang_placement import PROBLEM
 from schedgap.catalogue.run import run_method
+from schedgap.formulations.common.instance import Json
 from schedgap.formulations.gang_placement.instance import GangPlacementInstance
 from schedgap.formulations.gang_placement.scale import components, decode
 from schedgap.solvers.result import Deadline, SolveOptions, Status
 
-Data = dict[str, Any]
+Data = dict[str, Json]
 WORST = Path(__file__).parents[1] / "benchmarks" / "worst" / "gang_placement"
 """The worst instances that ``schedgap hunt`` has met, one a rule."""
 RULES: Mapping[str, tuple[str, Data]] = {
@@ -135,7 +135,7 @@ class Measured:
 
     Attributes
     ----------
-    shares : of each rule, by instance
+    shares : shares of each rule, by instance
     proofs : what the references are: optima by level of proof, or bounds
     """
 
