@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from support.engine_models import enumerate_optimum, random_model
 
 from schedgap.formulations.common.errors import ModelRefused
 from schedgap.solvers.engines import NAMES, engine, installed_engines
 from schedgap.solvers.result import SolveOptions, Status
+from schedgap.tools.testing.small_models import enumerate_optimum, random_model
 
 FAMILIES = [(integer, bounded) for integer in (True, False) for bounded in (True, False)]
 

@@ -14,13 +14,13 @@ from pathlib import Path
 import pytest
 from ortools.sat.python import cp_model
 from ortools.sat.python import cp_model_helper as native
-from support.engine_models import ModelMaker
 from support.work import PATIENCE
 
 from schedgap.formulations.common.declarative import DeclarativeModel
 from schedgap.solvers.cp_sat.solver import CpSearch, Listener, cp_parameters
 from schedgap.solvers.engines import engine
 from schedgap.solvers.result import SolveOptions, Status
+from schedgap.tools.testing.small_models import ModelMaker
 
 ROW = [483183820, 1449551464, 1932735285, 1127428915, -1771674010, 3060164198, 0, -13045963172, 644245103]
 LIMIT = 1417261811

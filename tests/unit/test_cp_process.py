@@ -135,7 +135,7 @@ def test_an_exact_method_returns_what_it_had_when_cp_sat_died(started: list[int]
 
 
 def test_the_engine_returns_what_it_had_when_cp_sat_died(started: list[int]) -> None:
-    from support.engine_models import market_split
+    from schedgap.tools.testing.small_models import market_split
 
     answer = engine("cpsat").solve(
         market_split(4, 30, 1, slack=True),

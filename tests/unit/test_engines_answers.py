@@ -5,13 +5,13 @@ from __future__ import annotations
 import itertools
 
 import pytest
-from support.engine_models import ModelMaker, knapsacks, market_split, staircase, violated
 
 from schedgap.formulations.common.declarative import DeclarativeModel
 from schedgap.formulations.common.errors import ModelRefused
 from schedgap.solvers.engines import NAMES, engine, installed_engines
 from schedgap.solvers.engines.answer import EngineAnswer
 from schedgap.solvers.result import SolveOptions, Status, Termination
+from schedgap.tools.testing.small_models import ModelMaker, knapsacks, market_split, staircase, violated
 
 ONE = SolveOptions(threads=1)
 

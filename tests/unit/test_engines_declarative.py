@@ -10,7 +10,6 @@ from fractions import Fraction
 from typing import Any
 
 import pytest
-from support.engine_models import ModelMaker, checker_of, knapsacks, market_split, rows_by_name, staircase
 from support.work import PATIENCE, calls, with_growing_limit
 
 import schedgap.solvers.engines.declarative as declarative
@@ -27,6 +26,7 @@ from schedgap.solvers.engines.answer import EngineAnswer
 from schedgap.solvers.engines.declarative import add_no_good_cut, solve_declarative, worst_broken_row
 from schedgap.solvers.engines.whole import FLOATING_RANGE
 from schedgap.solvers.result import Deadline, Result, SolveOptions, Status, Termination
+from schedgap.tools.testing.small_models import ModelMaker, checker_of, knapsacks, market_split, rows_by_name, staircase
 from studies.engine_handoff import sparse_model
 
 ONE = SolveOptions(threads=1)

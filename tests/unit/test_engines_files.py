@@ -8,7 +8,6 @@ from pathlib import Path
 import numpy as np
 import pulp
 import pytest
-from support.engine_models import ModelMaker, knapsacks, random_model, rows_by_name
 
 from schedgap.solvers.engines import cbc_run
 from schedgap.solvers.engines.arrays import model_arrays
@@ -16,6 +15,7 @@ from schedgap.solvers.engines.cbc_run import CbcRun
 from schedgap.solvers.engines.lp import mps_text
 from schedgap.solvers.engines.whole import whole_model
 from schedgap.solvers.result import SolveOptions
+from schedgap.tools.testing.small_models import ModelMaker, knapsacks, random_model, rows_by_name
 
 
 def test_arrays_equal_what_pulp_holds() -> None:

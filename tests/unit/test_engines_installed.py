@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 from packaging.requirements import Requirement
-from support.engine_models import ModelMaker
 
 from schedgap.formulations.common.errors import EngineMissing, InputError, ModelRefused
 from schedgap.solvers import engines
 from schedgap.solvers.engines import GROUP, engine, installed_engines
 from schedgap.solvers.result import SolveOptions, Status
+from schedgap.tools.testing.small_models import ModelMaker
 
 ONE = SolveOptions(threads=1)
 ROOT = Path(__file__).resolve().parents[2]

@@ -5,7 +5,6 @@ from __future__ import annotations
 from fractions import Fraction
 
 import pytest
-from support.engine_models import ModelMaker, enumerate_optimum
 
 from schedgap.formulations.common.errors import ModelRefused
 from schedgap.formulations.common.numbers import CHECK_TOLERANCE, exact
@@ -17,6 +16,7 @@ from schedgap.solvers.engines.finite_domains import bound_domains
 from schedgap.solvers.engines.integers import integer_model
 from schedgap.solvers.engines.whole import whole_model
 from schedgap.solvers.result import SolveOptions, Status
+from schedgap.tools.testing.small_models import ModelMaker, enumerate_optimum
 
 ONE = SolveOptions(threads=1)
 

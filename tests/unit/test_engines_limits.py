@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.engine_models import ModelMaker, knapsacks, market_split, violated
 from support.work import PASSED, PATIENCE, with_growing_limit
 
 from schedgap.formulations.common.declarative import DeclarativeModel
@@ -26,6 +25,7 @@ from schedgap.solvers.engines.cbc_run import CbcRun
 from schedgap.solvers.engines.watch import watched
 from schedgap.solvers.engines.whole import whole_model
 from schedgap.solvers.result import Deadline, SolveOptions, Status, Termination
+from schedgap.tools.testing.small_models import ModelMaker, knapsacks, market_split, violated
 from studies.engine_handoff import sparse_model
 
 

@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from support.engine_models import ModelMaker, checker_of, enumerate_optimum, random_model
 
 import schedgap.solvers.engines.declarative as declarative
 from schedgap.formulations.common.declarative import DeclarativeModel
@@ -21,6 +20,7 @@ from schedgap.solvers.engines.exact_bound import GRID, evaluated, exact_bound
 from schedgap.solvers.engines.integers import exact_decimal
 from schedgap.solvers.engines.whole import FLOATING_RANGE, whole_model
 from schedgap.solvers.result import Deadline, SolveOptions, Status, Termination
+from schedgap.tools.testing.small_models import ModelMaker, checker_of, enumerate_optimum, random_model
 
 ONE = SolveOptions(threads=1)
 

@@ -6,7 +6,6 @@ import random
 from fractions import Fraction
 
 import pytest
-from support.engine_models import ModelMaker
 
 import schedgap
 from schedgap.formulations.common.errors import InputError, ModelRefused
@@ -16,6 +15,7 @@ from schedgap.solvers.engines import engine
 from schedgap.solvers.engines.arrays import model_arrays
 from schedgap.solvers.engines.integers import integer_model
 from schedgap.solvers.result import SolveOptions, Status
+from schedgap.tools.testing.small_models import ModelMaker
 
 ONE = SolveOptions(threads=1, work_limit=5)
 

@@ -11,13 +11,13 @@ from pathlib import Path
 import highspy
 import pulp
 import pytest
-from support.engine_models import ModelMaker, enumerate_optimum, knapsacks, market_split
 from support.work import PATIENCE, wait_until, with_growing_limit
 
 from schedgap.formulations.common.declarative import DeclarativeModel
 from schedgap.formulations.common.errors import EngineMissing, InputError, ModelRefused
 from schedgap.solvers.engines import NAMES, engine, installed_engines, watch
 from schedgap.solvers.result import Deadline, SolveOptions, Status, Termination
+from schedgap.tools.testing.small_models import ModelMaker, enumerate_optimum, knapsacks, market_split
 
 ONE = SolveOptions(threads=1)
 EVERY = (*NAMES, *installed_engines())
@@ -58,7 +58,7 @@ def test_our_engines_in_either_order(order: tuple[str, str]) -> None:
     done = run_python(f"""
         import pathlib, sys
         sys.path.insert(0, {str(Path(__file__).parents[1])!r})
-        from support.engine_models import knapsacks
+        from schedgap.tools.testing.small_models import knapsacks
         from schedgap.solvers.engines import engine
         from schedgap.solvers.result import SolveOptions
         print(*[engine(n).solve(knapsacks(3, 9, 1), SolveOptions(threads=1)).objective for n in {order!r}])
@@ -401,7 +401,7 @@ def test_cbc_dies_with_the_process_that_started_it(tmp_path: Path) -> None:
     code = f"""
         import sys
         sys.path.insert(0, {str(Path(__file__).parents[1])!r})
-        from support.engine_models import market_split
+        from schedgap.tools.testing.small_models import market_split
         from schedgap.solvers.engines import engine
         from schedgap.solvers.result import Deadline, SolveOptions
         options = SolveOptions(deadline=Deadline.after(3600), threads=1, log=lambda line: print(line, flush=True))

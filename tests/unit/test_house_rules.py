@@ -100,6 +100,7 @@ NAMED_ABOVE = {
     "catalogue/registry.py": {"interface"},  # the names of entry points
     "interface/__init__.py": {"tools"},  # what type checkers are told of the API; nothing of it is imported
     "interface/claims.py": {"tools"},  # the same
+    "interface/testing.py": {"tools"},  # the same
 }
 """Layers above that a file names as text, and imports nothing of."""
 

@@ -49,15 +49,21 @@ def solve_p2(instance: HadarInstance, options: SolveOptions) -> Result:
     )
     if found.status is Status.INFEASIBLE:
         return found
-    return replace(found, info={**found.info, **model.info, "duality": duality(instance, options)})
+    report = duality(instance, options)
+    facts = {} if report is None else {"duality": report}
+    return replace(found, info={**found.info, **model.info, **facts})
 
 
-def duality(instance: HadarInstance, options: SolveOptions) -> dict[str, Json]:
-    """What LP(P2) and P3 say of each other; see :func:`solve_p2`."""
+def duality(instance: HadarInstance, options: SolveOptions) -> dict[str, Json] | None:
+    """What LP(P2) and P3 say of each other; see :func:`solve_p2`. None where the limit comes first."""
     from schedgap.formulations.hadar.schedule_models import build_p2, build_p3, schedules_of
 
-    followed, lp = _values(build_p2(instance, relaxed=True), options)
-    dual, p3 = _values(build_p3(instance), options)
+    primal_point, dual_point = (
+        _values(program, options) for program in (build_p2(instance, relaxed=True), build_p3(instance))
+    )
+    if primal_point is None or dual_point is None:
+        return None
+    (followed, lp), (dual, p3) = primal_point, dual_point
     prices = {key: value for (family, key), value in dual.items() if family == "price"}
     payoffs = {str(key): value for (family, key), value in dual.items() if family == "payoff"}
     schedules = dict(zip((job.id for job in instance.jobs), schedules_of(instance), strict=True))
@@ -93,12 +99,14 @@ def duality(instance: HadarInstance, options: SolveOptions) -> dict[str, Json]:
     }
 
 
-def _values(model: DeclarativeModel, options: SolveOptions) -> tuple[dict[tuple[str, Key], float], float]:
-    """The values of all variables by family and key, and the optimum."""
+def _values(model: DeclarativeModel, options: SolveOptions) -> tuple[dict[tuple[str, Key], float], float] | None:
+    """The values of all variables by family and key, and the optimum; None where the limit comes first."""
     from schedgap.solvers.engines import engine
 
     assert model.layout is not None
     answer = engine("highs").solve(model, replace(options, start=None, report=None))
+    if answer.objective is None and options.deadline.moment is not None:
+        return None
     if answer.objective is None:
         raise RuntimeError(f"P2 and P3: HiGHS says {answer.status} of a linear program that has an optimum")
     values = answer.values or {}

@@ -1,26 +1,29 @@
-"""Small and hard declarative models for the tests of the engines."""
+"""Small and hard declarative models with known answers, for engines."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from fractions import Fraction
 from itertools import product
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pulp
 
 from schedgap.formulations.common.check import CheckReport, Violation
 from schedgap.formulations.common.declarative import DeclarativeModel
+from schedgap.formulations.common.instance import Solution
 
 Terms = Iterable[tuple[pulp.LpVariable, float]]
 
 
-def rows_by_name(model: DeclarativeModel) -> dict[str, Any]:
+def rows_by_name(model: DeclarativeModel) -> dict[str, pulp.LpConstraint]:
     """The problem's own dict of rows (PuLP before 3.3.2 has it under its public name)."""
     problem = model.problem
-    found: dict[str, Any] = problem._constraints if hasattr(problem, "_constraints") else problem.constraints
-    return found
+    rows: dict[str, pulp.LpConstraint] = (
+        problem._constraints if hasattr(problem, "_constraints") else problem.constraints
+    )
+    return rows
 
 
 class ModelMaker:
@@ -49,11 +52,12 @@ class ModelMaker:
         """Set the objective (its sense is the maker's)."""
         self.problem.setObjective(pulp.LpAffineExpression(list(terms), constant))
 
-    def model(self, **settings: Any) -> DeclarativeModel:
+    def model(self, **settings: object) -> DeclarativeModel:
+        """The model, with further fields of it."""
         variables = list(self.variables)
         settings.setdefault("extract", lambda value: {v.name: value(v) for v in variables})
         settings.setdefault("assign", lambda solution: {v: solution[v.name] for v in variables if v.name in solution})
-        return DeclarativeModel(self.problem, sense=self.sense, **settings)
+        return DeclarativeModel(self.problem, sense=self.sense, **cast(dict[str, Any], settings))
 
 
 def staircase(sense: int, *, integer: bool, constant: float) -> tuple[DeclarativeModel, float]:
@@ -155,25 +159,25 @@ def _holds(total: Fraction, sense: int, level: Fraction) -> bool:
 
 
 def checker_of(
-    model: DeclarativeModel, *, objective: Callable[[dict[str, float]], Fraction] | None = None
-) -> Callable[[dict[str, Any]], CheckReport]:
+    model: DeclarativeModel, *, objective: Callable[[Solution], Fraction] | None = None
+) -> Callable[[Solution], CheckReport]:
     """An exact checker of a model's own rows, on solutions by variable name."""
     rows = list(rows_by_name(model).items())
     variables = {v.name: v for v in model.problem.variables()}
 
-    def check(solution: dict[str, Any]) -> CheckReport:
-        found = []
+    def check(solution: Solution) -> CheckReport:
+        violations = []
         for name, row in rows:
             total = sum((exact_value(c) * exact_value(solution[v.name]) for v, c in row.items()), Fraction(0))
             if not _holds(total, row.sense, exact_value(-row.constant)):
-                found.append(Violation(name, f"row {name}: {float(total):g}"))
+                violations.append(Violation(name, f"row {name}: {float(total):g}"))
         for name, v in variables.items():
             if v.cat == pulp.LpInteger and solution[name] != round(solution[name]):
-                found.append(Violation(name, f"{name} is {solution[name]:g}"))
-        own = exact_value(model.problem.objective.constant) + sum(
+                violations.append(Violation(name, f"{name} is {solution[name]:g}"))
+        recomputed = exact_value(model.problem.objective.constant) + sum(
             (exact_value(c) * exact_value(solution[v.name]) for v, c in model.problem.objective.items()), Fraction(0)
         )
-        return CheckReport(tuple(found), own if objective is None else objective(solution))
+        return CheckReport(tuple(violations), recomputed if objective is None else objective(solution))
 
     return check
 
