@@ -5,8 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.sparse import coo_matrix
-from scipy.sparse.csgraph import connected_components
 
 from schedgap.formulations.common.instance import once_per_instance
 from schedgap.formulations.common.numbers import CHECK_TOLERANCE, exact
@@ -54,6 +52,9 @@ def _regions(instance: DdljsInstance, caps: tuple[int, ...], bandwidth: float) -
         for position, link in enumerate(instance.links)
         if _wide(link.bandwidth, bandwidth)
     ]
+    from scipy.sparse import coo_matrix
+    from scipy.sparse.csgraph import connected_components
+
     n = len(instance.servers)
     ends = np.array([(u, v) for _, u, v in links], dtype=np.int64).reshape(-1, 2)
     graph = coo_matrix((np.ones(len(ends)), (ends[:, 0], ends[:, 1])), shape=(n, n))

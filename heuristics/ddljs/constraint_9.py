@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from itertools import combinations, islice
-from typing import cast
-
-import networkx as nx
+from typing import TYPE_CHECKING, cast
 
 from schedgap.formulations.ddljs.instance import DdljsInstance
 from schedgap.heuristics.common.guarantee import (
@@ -17,6 +15,9 @@ from schedgap.heuristics.common.guarantee import (
     not_applicable,
 )
 from schedgap.solvers.result import SolveOptions, Status
+
+if TYPE_CHECKING:
+    import networkx as nx
 
 WORK = 20.0
 """Repeatable limit of the second solve."""
@@ -57,6 +58,8 @@ def one_cycle(case: Case) -> Evaluation:
     """Two pairs of servers, each joined by two different paths: (7) and (9) hold, and there are two rings."""
     instance = ddljs_instance(case)
     job, hosts = instance.jobs[0], _hosts(case)
+    import networkx as nx
+
     network = nx.Graph()
     wide = {(link.source, link.target) for link in instance.links if link.bandwidth >= job.bandwidth}
     network.add_edges_from((a, b) for a, b in wide if (b, a) in wide)
@@ -83,6 +86,8 @@ def _two_paths(network: nx.Graph[str], one: str, other: str) -> list[list[str]]:
     """Two different simple paths between two servers, or none."""
     if one not in network or other not in network:
         return []
+    import networkx as nx
+
     found = list(islice(nx.all_simple_paths(network, one, other), 2))
     return found if len(found) == 2 else []
 

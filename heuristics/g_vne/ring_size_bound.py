@@ -6,7 +6,6 @@ import math
 from typing import cast
 
 import numpy as np
-from scipy.optimize import linprog
 
 from schedgap.formulations.g_vne.instance import GVneInstance
 from schedgap.heuristics.common.guarantee import (
@@ -27,6 +26,8 @@ def relaxed_workers(instance: GVneInstance) -> dict[str, float]:
     A linear program with a variable for each job and server and one for each job and ring size. Where it has several
     optimal solutions, q is of one of them.
     """
+    from scipy.optimize import linprog  # takes half a second, for a single claim
+
     jobs, servers = instance.jobs, [server for server in instance.servers if server.resources]
     steps = [(j, k) for j, job in enumerate(jobs) for k in range(job.max_workers)]
     hosted = len(jobs) * len(servers)

@@ -15,7 +15,7 @@ from schedgap.benchmarks.suites.plan import SUITES, suites_of
 from schedgap.catalogue.registry import all_problems, find_problem
 
 ENTRY = [sys.executable, "-m", "schedgap.cli.main"]
-HEAVY = ("pulp", "highspy", "ortools", "numba", "matplotlib", "joblib")
+HEAVY = ("scipy", "networkx", "pulp", "highspy", "ortools", "numba", "matplotlib", "joblib")
 
 
 @pytest.mark.parametrize("problem", all_problems())
