@@ -2,6 +2,7 @@
 
 import signal
 import sys
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -33,6 +34,19 @@ def _users_code_ends_with_its_test(tmp_path_factory: pytest.TempPathFactory) -> 
             del sys.modules[name]
     if method := sys.modules.get("schedgap.catalogue.method"):
         method._FOLDERS.clear()
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Seconds by folder, where they are more than a few: what is to become quicker is seen after every run."""
+    took: Counter[str] = Counter()
+    for reports in terminalreporter.stats.values():
+        for report in reports:
+            if isinstance(report, pytest.TestReport):
+                took[report.nodeid.rpartition("/")[0]] += report.duration
+    if sum(took.values()) > 60:
+        terminalreporter.section("seconds by folder, all workers together")
+        for folder, seconds in took.most_common():
+            terminalreporter.write_line(f"{seconds:8.0f}  {folder}")
 
 
 DATA = Path(__file__).parent / "data"

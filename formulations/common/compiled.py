@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import functools
 import os
+import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -28,6 +29,8 @@ CHOICES = ("always", "never", "when-it-pays")
 STEPS_PER_INSTRUCTION = 700
 """Steps of Python that take half as long as numba takes to compile an instruction of Python's bytecode: see
 `docs/measurements.md`."""
+STEPS_FOR_NUMBA = 100_000
+"""Steps of Python that take a good part of the third of a second in which numba is imported, to load kept code."""
 _SHARE_NOTED = 16
 """Steps are noted on disk for other processes when they are one part in so many of all that are allowed."""
 
@@ -57,6 +60,8 @@ class _FirstUse:
 
 
 first_use = _FirstUse()
+_without_numba = [STEPS_FOR_NUMBA]
+"""Steps that kernels whose code is kept may still run as Python for, all together, as long as numba is not imported."""
 _timed: list[None] = []
 """One entry for each :func:`compiled_at_once` that is under way."""
 
@@ -127,6 +132,11 @@ class Kernel:
         return kept_code.name_of(self.py_func, self.callee, repr(sorted(self.options.items())))
 
     @functools.cached_property
+    def _is_kept(self) -> bool:
+        """Whether there was code on disk when the function was first called."""
+        return kept_code.is_kept(self.name)
+
+    @functools.cached_property
     def twin(self) -> Twin | None:
         """The function as Python that counts its steps; None where its text is not at hand."""
         try:
@@ -163,7 +173,10 @@ class Kernel:
         wanted = choice()
         if wanted == "never":
             return self._interpret_for_good(args, options)
-        if wanted == "when-it-pays" and self._steps_left() > 0 and not kept_code.is_kept(self.name):
+        if wanted == "when-it-pays" and self._is_kept:
+            with suppress(TooLongError):
+                return self._interpret_without_numba(args, options)
+        elif wanted == "when-it-pays" and self._steps_left() > 0:
             with suppress(TooLongError):
                 return self._interpret(args, options)
         self._run = self.dispatcher
@@ -219,6 +232,19 @@ class Kernel:
             if self._unnoted * _SHARE_NOTED > STEPS_PER_INSTRUCTION * self.twin.size:
                 kept_code.add_steps(self.name, self._unnoted)
                 self._unnoted = 0
+        return result
+
+    def _interpret_without_numba(self, args: tuple[Any, ...], options: dict[str, Any]) -> Any:
+        """A call as Python in place of importing numba.
+
+        Raises TooLongError: it takes more steps than that, or numba is there.
+        """
+        if self.twin is None or _without_numba[0] <= 0 or "numba" in sys.modules:
+            raise TooLongError
+        allowed, _without_numba[0] = _without_numba[0], 0
+        with first_use.counted():
+            result, taken = self.twin.call(args, options, allowed)
+        _without_numba[0] = allowed - taken
         return result
 
     def _interpret_for_good(self, args: tuple[Any, ...], options: dict[str, Any]) -> Any:

@@ -387,6 +387,13 @@ def test_a_call_that_takes_long_is_made_again_compiled(tmp_path: Path, choice: s
     assert run(tmp_path, choice) == ["55.0", "55.0", loaded[0], "5500000.0", "5500000.0", loaded[1]]
 
 
+def test_kept_code_is_loaded_only_for_more_than_numbas_import(tmp_path: Path) -> None:
+    """The first call takes a few steps, the second a million."""
+    (tmp_path / "calling.py").write_text(SLOW, encoding="utf-8")
+    run(tmp_path, "always")
+    assert run(tmp_path, "when-it-pays") == ["55.0", "55.0", "False", "5500000.0", "5500000.0", "True"]
+
+
 LIMITED = """
 import resource
 import schedgap
@@ -411,7 +418,7 @@ def test_limits_of_time_hold_where_nothing_is_compiled(tmp_path: Path) -> None:
 def test_steps_of_former_processes_count(tmp_path: Path) -> None:
     (tmp_path / "calling.py").write_text(SLOW.replace("100_000", "800"), encoding="utf-8")
     compiled_by = [run(tmp_path, "when-it-pays")[-1] for _ in range(8)]
-    assert compiled_by[0] == "False" and compiled_by[-1] == "True"
+    assert compiled_by[0] == "False" and "True" in compiled_by
 
 
 def test_another_choice_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -429,7 +436,6 @@ def test_a_numba_without_the_switch_gives_the_same(tmp_path: Path) -> None:
         if sys.argv[1] == "without":
             del DefaultOptions._nrt
         from schedgap.formulations.common import compiled
-from schedgap.formulations.common.compiled import njit_cached
         compiled._load_numba()
 
         @compiled.njit_inline
