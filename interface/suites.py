@@ -84,6 +84,8 @@ def report(
     *,
     csv: str | Path | None = None,
     parquet: str | Path | None = None,
+    latex: str | Path | None = None,
+    markdown: str | Path | None = None,
     progress: Sink | None = None,
 ) -> tuple[Path, ...]:
     """Write the report of a run, or of two beside each other, as ``schedgap report`` does.
@@ -92,7 +94,9 @@ def report(
     ----------
     folder : the run's directory
     other : a second run, to compare with
-    csv, parquet : files for the records of the run; only where it is the only one
+    csv, parquet : files for the records of the run; only where it is the only one. Beside csv stand
+        ``comparisons.csv`` and ``.json``: means, 95% intervals and paired tests of the heuristics
+    latex, markdown : files for the tables of heuristics, intervals and tests included
     progress : told of a run that is not finished
 
     Returns
@@ -110,7 +114,7 @@ def report(
     from schedgap.benchmarks.sweep.progress import Progress
 
     runs = [Path(folder), *([] if other is None else [Path(other)])]
-    forms = {"csv": csv, "parquet": parquet}
+    forms = {"csv": csv, "parquet": parquet, "latex": latex, "markdown": markdown}
     exports = {form: Path(path) for form, path in forms.items() if path is not None}
     for form, path in exports.items():
         if other is not None:

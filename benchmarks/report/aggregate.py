@@ -101,6 +101,9 @@ def exact_methods(runs: pd.DataFrame) -> pd.DataFrame:
     """Per group and exact method: runs, how many of each outcome, mean and largest seconds of those without error, and
     the mean primal integral of those on instances with a schedule."""
     mine = runs[~runs.heuristic]
+    files = mine.suite == FILES
+    if files.any():  # files that a user names belong together
+        mine = mine.assign(batch=mine.batch.where(~files, f"{mine.batch[files].nunique()} files"))
     status = mine.status
     counts = mine.assign(
         optimal=status == "optimal",

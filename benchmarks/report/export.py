@@ -11,18 +11,25 @@ import pandas as pd
 from schedgap.benchmarks.judging.statement import write_csv
 from schedgap.benchmarks.records import metrics_of
 from schedgap.benchmarks.report.analysis import COLUMNS, Analysis
+from schedgap.benchmarks.report.paired import COMPARISON_COLUMNS, comparisons, latex, markdown, paired_sheets
 from schedgap.benchmarks.report.run_page import read_run
+from schedgap.benchmarks.report.sheets import answer_sheet
 from schedgap.catalogue.problem import Problem
 from schedgap.formulations.common.errors import InputError
 from schedgap.formulations.common.files import write_bytes, write_text
 from schedgap.solvers.result import Result
+
+WRITERS = {"latex": latex, "markdown": markdown}
+"""What writes a sheet in each form of tables."""
 
 
 def export(form: str, folder: Path, path: Path, problems: Sequence[Problem] | None = None) -> Path:
     """Write every run of a method in the run at `folder` as a row of a csv or parquet file.
 
     What is unknown is empty; settings and metrics are JSON. Beside a csv file ``statements.csv`` has one line for each
-    statement of the papers and each instance that it was tried on.
+    statement of the papers and each instance that it was tried on, and ``comparisons.csv`` and ``comparisons.json`` one
+    for each heuristic: its mean, intervals and paired tests. The forms latex and markdown write the tables of
+    heuristics in place of the rows.
 
     Raises
     ------
@@ -33,6 +40,20 @@ def export(form: str, folder: Path, path: Path, problems: Sequence[Problem] | No
     """
     check_form(form)
     analysis = read_run(folder, problems)[0]
+    compared = [analysis.section(suite, problem) for suite, problem in analysis.sections]
+    if form in WRITERS:
+        sheets = [
+            answer_sheet(analysis),
+            *(sheet for runs in compared if not runs.empty for sheet in paired_sheets(runs)),
+        ]
+        return write_text(path, "\n".join(WRITERS[form](sheet) for sheet in sheets if sheet.rows))
+    if form == "csv":
+        tables = [comparisons(runs) for runs in compared if not runs.empty]
+        tables = [table for table in tables if not table.empty]
+        frame = pd.concat(tables, ignore_index=True) if tables else pd.DataFrame(columns=list(COMPARISON_COLUMNS))
+        text = frame.map(_as_text).to_csv(index=False, lineterminator="\n")
+        write_text(path.with_name("comparisons.csv"), text)
+        write_text(path.with_name("comparisons.json"), frame.to_json(orient="records", indent=1) + "\n")
     rows = exported(analysis)
     if analysis.statements and form == "csv":
         write_csv(analysis.statements, path.with_name("statements.csv"))

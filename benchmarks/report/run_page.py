@@ -22,6 +22,7 @@ from schedgap.benchmarks.report.analysis import Analysis, analyse, claimed_only,
 from schedgap.benchmarks.report.comparison_page import comparison_page
 from schedgap.benchmarks.report.figures import anytime_figure, places_of, profile_figures, proof_figure, ratio_figure
 from schedgap.benchmarks.report.page import Picture, pack_figures, packed, picture, render
+from schedgap.benchmarks.report.paired import paired_sheets
 from schedgap.benchmarks.report.run_text import TABLE, counted, run_text
 from schedgap.benchmarks.report.sheet import Marked
 from schedgap.benchmarks.report.sheets import (
@@ -232,7 +233,7 @@ def _section(folder: Path, analysis: Analysis, suite: str, problem: Problem) -> 
     words = f"Only groups of instances on which two exact methods ran; {CLOCK}."
     return found | {
         "counted": counted(plain),
-        "ratios": ratio_sheets(plain),
+        "ratios": [*ratio_sheets(plain), *paired_sheets(plain)],
         "figures": [*figures, *(picture(figure, profile) for figure in profile_figures(problem, plain, places))],
         "groups": groups if len(groups) > 1 else [],
         "claims": claim_sheets(plain),

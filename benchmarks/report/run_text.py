@@ -8,6 +8,7 @@ import pandas as pd
 
 from schedgap.benchmarks.report.analysis import Analysis, claimed_only, instances
 from schedgap.benchmarks.report.faults import faults_in
+from schedgap.benchmarks.report.paired import paired_sheets
 from schedgap.benchmarks.report.sheets import answer_sheet, claim_sheets, exact_sheet, ratio_sheets
 from schedgap.benchmarks.report.statements import statement_sheet
 from schedgap.formulations.common.numbers import MINIMISE
@@ -37,7 +38,7 @@ def run_text(analysis: Analysis, times: bool = True) -> str:
         if plain.empty:
             continue
         parts[-1] += "\n" + textwrap.fill(counted(plain), WIDTH, subsequent_indent="  ")
-        sheets = [*ratio_sheets(plain), *claim_sheets(plain), exact_sheet(plain, times)]
+        sheets = [*ratio_sheets(plain), *paired_sheets(plain), *claim_sheets(plain), exact_sheet(plain, times)]
         parts += [sheet.text() for sheet in sheets]
     parts.append(_findings(analysis))
     return "\n\n".join(part for part in parts if part) + "\n"

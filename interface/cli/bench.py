@@ -9,6 +9,8 @@ from pathlib import Path
 from schedgap.cli.arguments import add_cluster, add_resume, add_seed, add_time_limit, call, factor, names, room
 from schedgap.formulations.common.errors import InputError
 
+FORMS = {"csv": "rows.csv", "parquet": "rows.parquet", "latex": "tables.tex", "markdown": "tables.md"}
+"""What a report writes beside itself, and the names of these files."""
 _BESIDE = ""
 """The value of ``--csv`` and ``--parquet`` without a file: beside the run."""
 
@@ -59,13 +61,14 @@ def run_bench(arguments: argparse.Namespace) -> int:
 def add_report(parser: argparse.ArgumentParser) -> None:
     """Arguments of ``report``."""
     parser.add_argument("runs", nargs="*", type=Path, metavar="DIR", help="a run's directory; a second to compare with")
-    for form in ("csv", "parquet"):
+    for form, name in FORMS.items():
+        what = "rows of the run" if name.startswith("rows") else "tables of heuristics"
         parser.add_argument(
             f"--{form}",
             nargs="?",
             const=_BESIDE,
             metavar="FILE",
-            help=f"also write the rows of the run as {form} (default: DIR/rows.{form})",
+            help=f"also write the {what} as {form} (default: DIR/{name})",
         )
 
 
@@ -74,7 +77,7 @@ def run_report(arguments: argparse.Namespace) -> int:
     from schedgap import report
 
     runs: list[Path] = arguments.runs
-    forms = {form: path for form in ("csv", "parquet") if (path := getattr(arguments, form)) is not None}
+    forms = {form: path for form in FORMS if (path := getattr(arguments, form)) is not None}
     if not runs:
         for form, path in forms.items():
             if path != _BESIDE:
@@ -85,7 +88,7 @@ def run_report(arguments: argparse.Namespace) -> int:
         raise InputError("the following arguments are required: DIR (see: schedgap report --help)")
     if len(runs) > 2:
         raise InputError(f"report: takes one run or two, got {len(runs)}")
-    files = {form: runs[0] / f"rows.{form}" if path == _BESIDE else Path(path) for form, path in forms.items()}
+    files = {form: runs[0] / FORMS[form] if path == _BESIDE else Path(path) for form, path in forms.items()}
     for path in report(*runs, **files, progress=sys.stderr):
         print(path)
     return 0

@@ -1,0 +1,58 @@
+"""Paired comparisons: Wilcoxon's test and Holm's correction by their definitions, intervals, LaTeX and Markdown."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from statistics import fmean, stdev
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from schedgap.benchmarks.report.paired import holm, latex, markdown, pairs, signed_rank
+from schedgap.benchmarks.report.sheet import Column, Sheet
+
+
+def exact_p(differences: list[float]) -> float:
+    """The two-sided test by all signs of the ranks (no ties, no zeros)."""
+    order = sorted(differences, key=abs)
+    ranks = range(1, len(order) + 1)
+    seen = sum(rank for rank, value in zip(ranks, order, strict=True) if value > 0)
+    total = len(order) * (len(order) + 1) / 2
+    extreme = abs(seen - total / 2)
+    signs = list(itertools.product((0, 1), repeat=len(order)))
+    hits = sum(abs(sum(r for r, s in zip(ranks, sign, strict=True) if s) - total / 2) >= extreme for sign in signs)
+    return hits / len(signs)
+
+
+def test_the_signed_rank_test_is_the_one_of_all_signs() -> None:
+    first = np.array([1.1, 1.5, 1.03, 2.0, 1.71, 1.2, 1.33])
+    second = np.array([1.0, 1.1, 1.10, 1.2, 1.0, 1.25, 1.0])
+    assert signed_rank(first, second) == pytest.approx(exact_p(list(first - second)))
+    assert signed_rank(first[:5], second[:5]) is None
+    assert signed_rank(first, first * (1 + 1e-12)) == 1.0
+
+
+def test_holms_correction_steps_down() -> None:
+    assert holm([0.01, 0.04, 0.03]) == pytest.approx([0.03, 0.06, 0.06])
+    assert holm([0.5, 0.9]) == pytest.approx([1.0, 1.0])
+    assert holm([]) == []
+
+
+def test_a_difference_has_an_interval_by_instance_and_counts() -> None:
+    ratios = pd.DataFrame({"a": [1.0, 1.2, 1.1, 1.0, 1.3, 1.0, 1.4], "b": [1.5, 1.2, 1.4, 1.1, 1.2, 1.6, 1.9]})
+    pair = pairs(ratios)[0, 1]
+    difference = [a - b for a, b in zip(ratios.a, ratios.b, strict=True)]
+    half = 2.446912 * stdev(difference) / math.sqrt(7)  # Student's t, 6 degrees of freedom
+    assert pair.difference == pytest.approx(fmean(difference))
+    assert pair.low == pytest.approx(fmean(difference) - half, rel=1e-5)
+    assert (pair.better, pair.equal, pair.worse) == (5, 1, 1)
+
+
+def test_tables_for_papers_escape_what_their_form_reserves() -> None:
+    sheet = Sheet("100% of A_B", (Column("who", right=False), Column("mean", "x & y")), [["a|b", "1 \u00b1 0.5"]])
+    assert r"100\% of A\_B" in latex(sheet)
+    assert r"a|b & 1 $\pm$ 0.5 \\" in latex(sheet)
+    assert "| a\\|b | 1 \u00b1 0.5 |" in markdown(sheet)
+    assert "mean: x & y" in markdown(sheet)
