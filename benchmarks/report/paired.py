@@ -111,8 +111,8 @@ def _rows(block: Block, problem: str) -> list[dict[str, object]]:
         return []
     means = common.mean()
     names = dict(zip(block.ratios.columns, block.labels, strict=True))
-    best = means.idxmin()
-    at = list(common.columns).index(best)
+    at = int(means.to_numpy().argmin())
+    best = names[common.columns[at]]
     compared = pairs(common)
     rows: list[dict[str, object]] = []
     for place, column in enumerate(common.columns):
@@ -129,7 +129,7 @@ def _rows(block: Block, problem: str) -> list[dict[str, object]]:
             "mean": spread.mean,
             "mean_low": None if half is None else spread.low,
             "mean_high": None if half is None else spread.high,
-            "best": names[best],
+            "best": best,
         }
         if place != at:
             pair = compared[min(place, at), max(place, at)]
