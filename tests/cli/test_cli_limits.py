@@ -76,8 +76,9 @@ def test_an_input_is_not_overwritten(command: Command, data: Path, tmp_path: Pat
 
 
 @pytest.mark.parametrize("megabytes", [200, 300, 400])
-def test_a_starved_process_says_what_it_lacks(data: Path, megabytes: int) -> None:
-    """Libraries that are not loaded for want of room tell stories of their own, in tracebacks."""
+def test_a_starved_process_says_what_it_lacks(data: Path, megabytes: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Libraries that are not loaded for want of room tell stories of their own, in tracebacks; numba's most of all."""
+    monkeypatch.setenv("SCHEDGAP_COMPILE", "always")
     line = (
         f"ulimit -v {megabytes * 1024}; exec {sys.executable} -m schedgap.cli.main solve {data / 'rar-14-mixed.json'}"
     )
