@@ -19,7 +19,7 @@ from typing import Any, TypeAlias
 from typing_extensions import deprecated
 
 from schedgap.formulations.common.check import CheckReport
-from schedgap.formulations.common.errors import InputError
+from schedgap.formulations.common.errors import InputError, near
 from schedgap.formulations.common.instance import Json
 from schedgap.formulations.common.options import Option, named, options_of
 
@@ -226,7 +226,8 @@ def import_users(name: str) -> Function:
         raise InputError(f"{what}: cannot import {module_name}: {one_line(error)}{last_line_of(error)}") from error
     function = getattr(module, function_name, None)
     if not callable(function):
-        raise InputError(f"{what}: module {module_name} has no function {function_name!r}")
+        there = [name for name, value in vars(module).items() if callable(value) and not name.startswith("_")]
+        raise InputError(f"{what}: module {module_name} has no function {function_name!r}{near(function_name, there)}")
     found: Function = function
     return found
 

@@ -116,6 +116,11 @@ def find_target(name: str | Callable[..., object], problem: str | Problem | None
                 return _claim(row, guarantee)
     first, slash, rest = name.partition("/")
     if not slash or not rest:
+        whole = next((row for row in rows if row.id == name), None)
+        if whole is not None:
+            first_of = next((method.id for method in whole.heuristics()), "HEURISTIC")
+            example = f"{name}/{first_of}"
+            raise InputError(f"hunt: {name} is a problem: name a heuristic of it, such as {example}, or a guarantee")
         ids = [g.id for row in rows for g in claims_of(row)]
         known = f"one of: {', '.join(ids)}, or PROBLEM/HEURISTIC"
         raise InputError(f"hunt: unknown guarantee {name!r}, {known}{near(name, ids)}")

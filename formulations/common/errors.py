@@ -107,8 +107,16 @@ class Disagreement(SchedgapError):
         self.details: dict[str, Any] = dict(details or {})
 
 
+LEAST_PART = 3
+"""Letters that a part of a name has at least for the whole name to be meant."""
+
+
 def near(name: object, known: Iterable[str]) -> str:
     """``; did you mean 'sjf-bco'?`` where one of the known names is close to `name`, otherwise empty."""
     names = {one.lower(): one for one in known}
-    found = get_close_matches(name.lower(), names, 1) if isinstance(name, str) else []
-    return f"; did you mean {names[found[0]]!r}?" if found else ""
+    if not isinstance(name, str):
+        return ""
+    close = get_close_matches(name.lower(), names, 1)
+    if not close and len(name) >= LEAST_PART:
+        close = [whole for whole in names if name.lower() in whole][:1]
+    return f"; did you mean {names[close[0]]!r}?" if close else ""

@@ -47,6 +47,9 @@ def read_bytes(path: str | Path, most: int = LARGEST_FILE) -> bytes:
         check_ends(path)
         with Path(path).open("rb") as file:
             return bounded(file, path, most)
+    except IsADirectoryError:
+        whole = f"all files of a folder: schedgap bench {path}/*.json"
+        raise InputError(f"{path}: is a folder, must be a file ({whole})") from None
     except OSError as error:
         raise InputError(f"{path}: {error.strerror or error}") from None
 

@@ -73,7 +73,13 @@ def detect(path: str | Path, named: bool = False) -> Format:
     for name, fits in (*by_record, ("slurm", named or is_sacct(first) or no_names(first))):
         if fits:
             return form[name]
+    if first.startswith("NodeName="):
+        raise InputError(f"{path}: lists nodes (scontrol show nodes), no jobs: give the jobs' log first, this second")
     return _by_columns(path, first)
+
+
+OTHER_NAMES = {"fcfs": "fifo", "backfill": "easy", "srtf": "sjf", "spt": "sjf", "lpt": "longest"}
+"""What a scheduler here is called elsewhere."""
 
 
 def _by_columns(path: str | Path, first: str) -> Format:
@@ -380,7 +386,10 @@ def _kept_sides(
     for name in others:
         if name not in shipped:
             ids = ", ".join(dict.fromkeys((*every, *sorted(shipped))))
-            raise InputError(f"--methods: there is no scheduler {name!r} here (schedulers: {ids}){near(name, shipped)}")
+            raise InputError(
+                f"--methods: there is no scheduler {name!r} here (schedulers: {ids})"
+                + near(OTHER_NAMES.get(name, name), shipped)
+            )
     reached = Reached(reading, maker.trace.name, maker.time_limit, maker.seed, maker.bar)
     users = []
     if others or scheduler is not None:

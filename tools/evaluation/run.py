@@ -21,7 +21,7 @@ from schedgap.benchmarks.sweep.progress import Progress, Sink
 from schedgap.benchmarks.sweep.store import held, locked
 from schedgap.benchmarks.sweep.sweep import sweep
 from schedgap.catalogue.agreement import Answer, agree, kept, write_disagreement
-from schedgap.catalogue.method import one_line, users_name
+from schedgap.catalogue.method import SHAPE, one_line, users_name
 from schedgap.catalogue.problem import Problem
 from schedgap.catalogue.registry import InstanceLike, find_problem, read_instance
 from schedgap.catalogue.run import run_method
@@ -115,6 +115,8 @@ def evaluate(
         Its solution is better than a proven optimum: a defect of ours.
     """
     named = users_name(scheduler)
+    if ":" not in named:
+        raise InputError(f"scheduler {named}: must look like {SHAPE}")
     each = EACH if instances is None else instances
     if not 0 < each <= 10_000:
         raise InputError(f"instances: must be more than 0 and at most 10000, got {each:g}")

@@ -100,6 +100,11 @@ def _read(
     if form == "openb" or (form is None and source.endswith(".csv")):
         return _listed("openb", Path(path), nodes)
     text = decoded(read_bytes(path), path)
+    if not text.lstrip("\ufeff \t\r\n").startswith(("JobId=", "{", "[")):
+        raise InputError(
+            f"{path}: no snapshot: must be JSON (kubectl get -o json, squeue --json, Ray's) or scontrol show job;"
+            " a log of jobs that have ended is for schedgap audit"
+        )
     data = jobs_of_text(path, text) if text.lstrip().startswith("JobId=") else read_json(path, text)
     parts = data.get("items") or data.get("jobs") or data if isinstance(data, Mapping) else data
     count = len(parts) if isinstance(parts, list | Mapping) else 0
