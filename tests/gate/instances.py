@@ -16,7 +16,15 @@ from fractions import Fraction
 import numpy as np
 from gate.disguise import Data, Draw, disguised
 from oracles.ddl_cluster import orders, placed, placements
-from oracles.gang_placement import alike_case, flavoured_case, parted_case, random_case, single_case, subgroup_case
+from oracles.gang_placement import (
+    alike_case,
+    flavoured_case,
+    hosted_case,
+    parted_case,
+    random_case,
+    single_case,
+    subgroup_case,
+)
 from oracles.hadar import gangs
 from support import extreme_tiny
 
@@ -441,8 +449,8 @@ def gangs_alike(draw: Draw) -> Data:
 
 
 def pods_alone(draw: Draw) -> Data:
-    """Single pods on nodes that are bins."""
-    data: Data = single_case(draw.getrandbits(32))
+    """Single pods, or gangs on one node each, on nodes that are bins."""
+    data: Data = draw.choice((single_case, hosted_case))(draw.getrandbits(32))
     return data
 
 

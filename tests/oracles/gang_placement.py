@@ -389,6 +389,40 @@ def subgroup_case(seed: int) -> dict[str, Any]:
     return data
 
 
+def hosted_case(seed: int) -> dict[str, Any]:
+    """A tiny instance of gangs that lie on one node each, or begin with one pod: each node is a bin."""
+    rng = random.Random(f"hosted {seed}")
+    nodes = []
+    for n in range(rng.choice([1, 2, 2, 3])):
+        node: dict[str, Any] = {"id": f"n{n}", "gpus": [rng.choice([1000, 1000, 1000, 600]) for _ in range(3)]}
+        node["free"] = {"cpu": rng.randint(1, 5)}
+        if rng.random() < 0.3:
+            node["labels"] = {"z": rng.choice("pq")}
+        nodes.append(node)
+    gangs = []
+    for g in range(rng.randint(2, 4)):
+        pods = []
+        for _ in range(rng.choice([1, 1, 2])):
+            pod: dict[str, Any] = {"count": rng.randint(1, 2), "gpu": rng.choice([0, 1000, 1000, 2000])}
+            if not pod["gpu"] or rng.random() < 0.4:
+                pod["request"] = {"cpu": rng.randint(1, 2)}
+            if rng.random() < 0.1:
+                pod["selector"] = {"labels": {"z": "p"}}
+            pods.append(pod)
+        size = sum(pod["count"] for pod in pods)
+        gang: dict[str, Any] = {"id": f"g{g}", "weight": rng.choice([1, 2, 2.5]), "arrival": g, "required": "node"}
+        gang |= {"priority": rng.choice([0, 0, 1]), "pods": pods}
+        if rng.random() < 0.3:
+            gang["least"] = rng.randint(1, size)
+        if gang.get("least") == 1 and rng.random() < 0.5:
+            del gang["required"]
+        if rng.random() < 0.15:
+            gang["per_node"] = rng.randint(1, 3)
+        gangs.append(gang)
+    objectives = rng.choice([["weight"], ["weight"], ["weight", "topology"]])
+    return {"problem": "gang-placement", "nodes": nodes, "gangs": gangs, "objectives": objectives}
+
+
 def single_case(seed: int) -> dict[str, Any]:
     """A tiny instance of single pods on nodes of one device, or without any: each node is a bin."""
     rng = random.Random(f"single {seed}")

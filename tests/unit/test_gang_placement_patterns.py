@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import itertools
 import random
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pytest
-from oracles.gang_placement import brute_force, single_case
+from oracles.gang_placement import brute_force, hosted_case, single_case
 
 from schedgap.catalogue.registry import find_problem
 from schedgap.formulations.gang_placement.instance import GangPlacementInstance
@@ -74,6 +75,45 @@ def test_priorities_on_equal_nodes_are_decided_one_after_another() -> None:
     assert (other.status, other.objective) == (Status.OPTIMAL, result.objective)
 
 
+def test_gangs_on_one_node_each_fill_nodes_without_rest() -> None:
+    """Nodes of 8 entirely free GPUs: 5 and 3 beside each other, twice, 4 and 4, 6 and 2."""
+    sizes = [3, 3, 2, 4, 4, 5, 5, 6]
+    nodes = [{"id": f"n{n}", "gpus": [1000] * 8} for n in range(3)] + [{"id": "n3", "gpus": [600, *[1000] * 8]}]
+    gangs = [
+        {"id": f"g{g}", "weight": size, "required": "node", "pods": [{"count": size, "gpu": 1000}]}
+        for g, size in enumerate(sizes)
+    ]
+    data = {"problem": "gang-placement", "nodes": nodes, "gangs": gangs, "objectives": ["weight"]}
+    result = solve_staged(GangPlacementInstance.parse(data), ALONE)
+    assert (result.status, result.objective, result.info["decided by"]) == (Status.OPTIMAL, 32, "patterns")
+
+
+def test_no_bound_of_a_small_class_of_hosts_is_below_the_optimum() -> None:
+    """Every pair of nodes and three gangs of a class, by devices and processors; exact at every start."""
+    shapes = [(1, 1, 0), (2, 1, 1), (1, 2, 1), (3, 1, 0), (2, 0, 1)]  # pods, devices and processors of each
+    tight = 0
+    for free in itertools.combinations_with_replacement([(1, 2), (2, 1), (3, 1), (4, 2)], 2):
+        for chosen in itertools.combinations_with_replacement(shapes, 3):
+            nodes = [{"id": f"n{n}", "gpus": [1000] * gpus, "free": {"cpu": cpu}} for n, (gpus, cpu) in enumerate(free)]
+            gangs = [
+                {
+                    "id": f"g{g}",
+                    "weight": 1 + (g % 2),
+                    "required": "node",
+                    "pods": [{"count": count, "gpu": 1000 * gpu, "request": {"cpu": cpu}}],
+                }
+                for g, (count, gpu, cpu) in enumerate(chosen)
+            ]
+            data = {"problem": "gang-placement", "nodes": nodes, "gangs": gangs, "objectives": ["weight"]}
+            instance = GangPlacementInstance.parse(data)
+            optimum = int(brute_force(instance)[0][0] / components(instance)[0].step)
+            for least in (-1, optimum - 1, optimum):
+                proven = solve_patterns(instance, [], least, SolveOptions())
+                assert proven is not None and proven.bound == max(optimum, least)
+                tight += proven.decision is not None
+    assert tight > 300
+
+
 def test_no_bound_of_a_small_class_is_below_the_optimum() -> None:
     """Every pair of bins and four pods of a class; the bound of the prices alone, and the stage with its program."""
     tight = 0
@@ -90,14 +130,15 @@ def test_no_bound_of_a_small_class_is_below_the_optimum() -> None:
     assert tight > 300
 
 
+@pytest.mark.parametrize("case", [single_case, hosted_case])
 @pytest.mark.parametrize("seed", range(60))
-def test_the_stage_is_right_on_tiny_instances(seed: int) -> None:
-    instance = GangPlacementInstance.parse(single_case(seed))
+def test_the_stage_is_right_on_tiny_instances(seed: int, case: Callable[[int], Data]) -> None:
+    instance = GangPlacementInstance.parse(case(seed))
     result = solve_staged(instance, ALONE)
     best = PROBLEM.check(instance, brute_force(instance)[1]).value
     assert result.objective is not None and best is not None and result.objective <= best
     assert result.bound is None or result.bound >= best
-    if patterns_of(instance) is not None and instance.objectives == ("weight",):
+    if patterns_of(instance) is not None and all(entry.kind == "weight" for entry in components(instance)):
         assert (result.status, result.objective) == (Status.OPTIMAL, best)
 
 
@@ -124,7 +165,9 @@ def test_any_prices_give_a_bound() -> None:
     "change",
     [
         {"gangs": [{"id": "g", "pods": [{"count": 2, "gpu": 500}]}]},
-        {"gangs": [{"id": "g", "pods": [{"count": 1, "gpu": 2000}]}]},
+        {"gangs": [{"id": "g", "pods": [{"count": 2, "gpu": 1000}]}]},
+        {"gangs": [{"id": "g", "required": "node", "per_node": 1, "pods": [{"count": 2, "gpu": 1000}]}]},
+        {"gangs": [{"id": "g", "required": "node", "pods": [{"count": 1, "gpu": 1000}, {"count": 1, "gpu": 500}]}]},
         {"gangs": [{"id": "g", "pods": [{"count": 1, "gpu": 500, "parts": 2}]}]},
         {"gangs": [{"id": "g", "queue": "q", "pods": [{"count": 1, "gpu": 500}]}], "queues": [{"id": "q"}]},
         {"gangs": [{"id": "g", "pods": [{"count": 1, "gpu": 500, "request": {"cpu": 1}}]}]},

@@ -333,7 +333,7 @@ def chosen(
             terms = [merged.pods[g, m, k] for k in range(len(merged.gangs[g].pods))]
             pods = [round(value.get(v, 0.0) * a) for v, a in terms]
             for at, member in enumerate(itertools.islice(waiting, number)):
-                gangs[member] = (mode, _first(merged.gangs[g], (sum(pods) + at) // number))
+                gangs[member] = (mode, first_pods(merged.gangs[g], (sum(pods) + at) // number))
             c = classes.only(mode)
             if c is not None and mode.node is None:
                 for k, group in enumerate(merged.gangs[g].pods):
@@ -341,7 +341,7 @@ def chosen(
     return gangs, kinds
 
 
-def _first(gang: Gang, number: int) -> list[int]:
+def first_pods(gang: Gang, number: int) -> list[int]:
     """The first pods of each group of a gang."""
     before = itertools.accumulate((group.count for group in gang.pods), initial=0)
     return [min(group.count, max(0, number - done)) for group, done in zip(gang.pods, before, strict=False)]

@@ -1,6 +1,6 @@
-"""Stage `patterns`: what a bin holds as columns, where every gang is one pod and a bin is a node or a device.
+"""Stage `patterns`: what a bin holds as columns, where every gang lies on one node and a bin is a node or a device.
 
-A pattern is a set of pods that a bin holds and to which no further one can be added. Where there are few enough, all
+A pattern is a set of gangs that a bin holds and to which no further one can be added. Where there are few enough, all
 are written down: their linear program is a bound, which is counted again in whole numbers from its duals, and patterns
 that by their reduced costs are in no better decision than the best leave the integer program.
 """
@@ -8,7 +8,6 @@ that by their reduced costs are in no better decision than the best leave the in
 from __future__ import annotations
 
 import itertools
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -20,8 +19,8 @@ from scipy import sparse
 
 from schedgap.formulations.common.instance import Solution, once_per_instance
 from schedgap.formulations.common.numbers import exact
-from schedgap.formulations.gang_placement.instance import WHOLE, GangPlacementInstance, Node, Shape
-from schedgap.formulations.gang_placement.models.merged import Classes
+from schedgap.formulations.gang_placement.instance import NODE, WHOLE, Gang, GangPlacementInstance, Node, Shape
+from schedgap.formulations.gang_placement.models.merged import Classes, first_pods
 from schedgap.formulations.gang_placement.scale import Component, components
 from schedgap.solvers.integer_program import IntegerAnswer, IntegerProgram, SearchLimits
 from schedgap.solvers.linear_program import INFINITY, LinearProgram
@@ -53,18 +52,20 @@ class Bin(NamedTuple):
 
 @dataclass(frozen=True)
 class Patterns:
-    """Bins that are alike, kinds of pods, and all patterns.
+    """Bins that are alike, kinds of gangs, and all patterns.
 
     Attributes
     ----------
     bins : members of each class of bins
+    kind : kind of each class of gangs: what its fewest pods ask for
     bin_of : class of bins of each pattern
-    counts : pods of each pattern and kind
-    shares : part of the largest bin that a pod of each kind takes, for each resource
+    counts : gangs of each pattern and kind
+    shares : part of the largest bin that a gang of each kind takes, for each resource
     """
 
     classes: Classes
     bins: list[list[Bin]]
+    kind: Ints
     bin_of: Ints
     counts: Ints
     shares: Floats
@@ -85,33 +86,41 @@ def patterns_of(instance: GangPlacementInstance) -> Patterns | None:
     -----
     O(steps x kinds), at most 100,000 steps.
     """
-    shapes = [gang.pods[0] for gang in instance.gangs]
+    classes = Classes(instance)
+    items = [_item(instance.gangs[members[0]]) for members in classes.gangs]
+    if not items or instance.with_moves or None in items:
+        return None
+    shapes = [shape for item in items for shape, _ in item or ()]
     asked = any(amount for shape in shapes for amount in shape.request.values())
     with_devices = any(shape.gpu for shape in shapes)
-    if (
-        not shapes
-        or instance.with_moves
-        or any(gang.queue is not None or gang.size > 1 for gang in instance.gangs)
-        or any(shape.gpu > WHOLE or shape.pieces > 1 for shape in shapes)
-        or (with_devices and asked and any(len(node.gpus) > 1 for node in instance.nodes))
-        or (not asked and any(not shape.gpu for shape in shapes))
-    ):
+    by_device = all(shape.gpu <= WHOLE for shape in shapes) and all(_pods(item or ()) == 1 for item in items)
+    parts = any(0 < shape.gpu < WHOLE for shape in shapes)
+    if by_device and with_devices:
+        by_device = parts or not asked
+        by_device &= not asked or all(len(node.gpus) < 2 for node in instance.nodes)
+        by_device &= asked or all(shape.gpu for shape in shapes)
+    else:
+        by_device = False
+    if parts and (not by_device or any(shape.pieces > 1 for shape in shapes)):
         return None
-    classes = Classes(instance)
-    kinds = list(classes.kinds)
-    numbers = Counter(classes.kinds[gang.pods[0].shape] for gang in instance.gangs)
-    names = sorted({name for shape in kinds for name, amount in shape.request.items() if amount})
-    sizes = np.array([[shape.gpu, *(shape.request.get(name, 0) for name in names)] for shape in kinds], dtype=np.int64)
+    kinds = {item: k for k, item in enumerate(dict.fromkeys(items))}
+    kind = np.array([kinds[item] for item in items], dtype=np.int64)
+    numbers = np.bincount(kind, weights=[len(members) for members in classes.gangs], minlength=len(kinds)).astype(int)
+    names = sorted({name for shape in shapes for name, amount in shape.request.items() if amount})
+    sizes = np.array([_size(item or (), names) for item in kinds], dtype=np.int64)
+    if not sizes.any(axis=1).all():  # whoever asks for nothing is in every pattern
+        return None
     alike: dict[tuple[tuple[bool, ...], tuple[int, ...]], list[Bin]] = {}
     for n, node in enumerate(instance.nodes):
-        takes = tuple(shape.selector.takes(node) for shape in kinds)
-        for place, gpu in _bins(n, node, with_devices):
+        takes = tuple(all(shape.selector.takes(node) for shape, _ in item or ()) for item in kinds)
+        for place, gpu in _bins(n, node, by_device):
+            gpu *= with_devices
             alike.setdefault((takes, (gpu, *(node.free.get(name, 0) for name in names))), []).append(place)
     bin_of: list[int] = []
     counts: list[Ints] = []
     steps = itertools.count()
     for b, (takes, capacity) in enumerate(alike):
-        waiting = np.array([numbers[j] * fits for j, fits in enumerate(takes)], dtype=np.int64)
+        waiting = numbers * np.array(takes, dtype=np.int64)
         for pattern in _maximal(sizes, np.array(capacity, dtype=np.int64), waiting, steps):
             if pattern is None or len(counts) >= MOST_PATTERNS:
                 return None
@@ -120,19 +129,47 @@ def patterns_of(instance: GangPlacementInstance) -> Patterns | None:
     largest = np.array([capacity for _, capacity in alike], dtype=np.int64).max(axis=0)
     shares = (sizes / np.maximum(1, largest))[:, sizes.any(axis=0)]
     table = np.array(counts, dtype=np.int64).reshape(len(counts), len(kinds))
-    return Patterns(classes, list(alike.values()), np.array(bin_of, dtype=np.int64), table, shares)
+    return Patterns(classes, list(alike.values()), kind, np.array(bin_of, dtype=np.int64), table, shares)
 
 
-def _bins(n: int, node: Node, with_devices: bool) -> Iterator[tuple[Bin, int]]:
-    """Bins of a node, each with what is free of its device."""
-    if with_devices and node.gpus:
+Item = tuple[tuple[Shape, int], ...]
+"""Shapes of pods that go to one bin together, each with its number."""
+
+
+def _item(gang: Gang) -> Item | None:
+    """The fewest pods of a gang, where these all lie on one node; None where it has other rules than those of bins."""
+    pods = tuple((gang.pods[k].shape, count) for k, count in _fewest(gang))
+    together = gang.required == NODE or gang.fewest == 1
+    if gang.queue is not None or not together or (gang.per_node or gang.fewest) < gang.fewest:
+        return None
+    return pods
+
+
+def _fewest(gang: Gang) -> Iterator[tuple[int, int]]:
+    """(group, pods) of the fewest pods of a gang."""
+    return ((k, count) for k, count in enumerate(first_pods(gang, gang.fewest)) if count)
+
+
+def _pods(item: Item) -> int:
+    return sum(count for _, count in item)
+
+
+def _size(item: Item, names: Sequence[str]) -> list[int]:
+    """What the pods of an item ask for together: thousandths of devices, then other resources."""
+    gpu = sum(shape.gpu * count for shape, count in item)
+    return [gpu, *(sum(shape.request.get(name, 0) * count for shape, count in item) for name in names)]
+
+
+def _bins(n: int, node: Node, by_device: bool) -> Iterator[tuple[Bin, int]]:
+    """Bins of a node, each with what is free of its device, or of all that are entirely free."""
+    if by_device and node.gpus:
         yield from ((Bin(n, d), part) for d, part in enumerate(node.gpus))
     else:
-        yield Bin(n, None), 0
+        yield Bin(n, None), WHOLE * sum(part == WHOLE for part in node.gpus)
 
 
 def _maximal(sizes: Ints, capacity: Ints, waiting: Ints, steps: Iterator[int]) -> Iterator[Ints | None]:
-    """Every set of pods that a bin holds and that no further one fits; None at the end where there were too many."""
+    """Every set of gangs that a bin holds and that no further one fits; None at the end where there were too many."""
     share = (sizes / np.maximum(1, capacity)).sum(axis=1)
     order = np.argsort(-share, kind="stable")
     sizes, waiting = sizes[order], waiting[order]
@@ -181,7 +218,7 @@ class _Master:
         classes = patterns.classes
         gangs = [instance.gangs[members[0]] for members in classes.gangs]
         self.numbers = np.array([len(members) for members in classes.gangs], dtype=np.int64)
-        self.kind = np.array([classes.kinds[gang.pods[0].shape] for gang in gangs], dtype=np.int64)
+        self.kind = patterns.kind
         self.worth = [  # by component and class of gangs, in steps
             np.array([_steps(gang.weight, entry) * (entry.priority in (None, gang.priority)) for gang in gangs])
             for entry in entries
@@ -283,19 +320,28 @@ class _Master:
         waiting: dict[int, list[int]] = {}
         for g, members in enumerate(classes.gangs):
             waiting.setdefault(int(self.kind[g]), []).extend(members[: int(placed[g])])
-        free = [iter(bins) for bins in self.patterns.bins]
+        bins = [iter(alike) for alike in self.patterns.bins]
+        free = [[d for d, part in enumerate(node.gpus) if part == WHOLE] for node in self.instance.nodes]
         placement = {}
         for p, times in zip(kept.tolist(), used.tolist(), strict=True):
-            for place in itertools.islice(free[int(self.patterns.bin_of[p])], times):
+            for place in itertools.islice(bins[int(self.patterns.bin_of[p])], times):
                 for j, count in enumerate(self.patterns.counts[p].tolist()):
                     for _ in range(min(count, len(waiting.get(j, ())))):
                         gang = self.instance.gangs[waiting[j].pop()]
-                        placement[gang.id] = [self._seat(place, gang.pods[0])]
+                        placement[gang.id] = list(self._seats(gang, place, free[place.node]))
         return {"placement": placement}
 
-    def _seat(self, place: Bin, shape: Shape) -> dict[str, object]:
-        devices = [place.device] if shape.gpu else []
-        return {"group": 0, "node": self.instance.nodes[place.node].id, "devices": devices}
+    def _seats(self, gang: Gang, place: Bin, free: list[int]) -> Iterator[dict[str, object]]:
+        """The fewest pods of a gang on a node; its whole devices that are left, in `free`, become fewer."""
+        node = self.instance.nodes[place.node].id
+        for k, count in _fewest(gang):
+            shape = gang.pods[k]
+            for _ in range(count):
+                if place.device is not None:
+                    devices = [place.device] if shape.gpu else []
+                else:
+                    devices = [free.pop() for _ in range(shape.devices)]
+                yield {"group": k, "node": node, "devices": devices}
 
 
 def _steps(weight: float, entry: Component) -> int:
