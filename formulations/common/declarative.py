@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import KW_ONLY, dataclass, field
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -28,7 +28,7 @@ class DeclarativeModel:
     assign : turns a solution into the values of all variables (empty, or LookupError, where the model does not have
         it), for a warm start and, of an untightened model, for any feasible schedule; None where there is none
     sense : +1 minimise, -1 maximise
-    objective_is_integral : every feasible objective value is a whole number, so that bounds may be rounded
+    objective_is_integral : every feasible objective value is a whole number, so that bounds are rounded
     whole_results : results carry the objective, and so its bound, as a whole number (``CheckReport.whole``)
     restated_integral : names of continuous variables that are integral in some optimal solution, so that
         an engine for integers may declare them integer without changing the optimum
@@ -52,6 +52,7 @@ class DeclarativeModel:
     extract: Callable[[Callable[[pulp.LpVariable], float]], Solution]
     sense: int
     assign: Callable[[Solution], Mapping[pulp.LpVariable, float]] | None = None
+    _: KW_ONLY
     objective_is_integral: bool = False
     whole_results: bool = False
     restated_integral: frozenset[str] = frozenset()
@@ -67,6 +68,12 @@ class DeclarativeModel:
     until: float | None = None
     later: float = 0.0
     info: Mapping[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if self.objective_is_integral and self.problem.objective is not None:
+            for variable, cost in self.problem.objective.items():
+                if variable.isInteger() and not float(cost).is_integer():
+                    raise ValueError(f"objective_is_integral: one more of {variable.name} changes it by {cost:g}")
 
 
 Builder: TypeAlias = Callable[..., DeclarativeModel]

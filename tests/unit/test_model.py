@@ -419,3 +419,13 @@ def test_a_row_in_picoseconds_is_as_exact_as_one_in_seconds() -> None:
     assert broken.message == "soon: 1.30000006006e-12 <= 1.1e-12"
     found = model.solve("highs").solution
     assert found is not None and found["finish"]["j0"] < 1.1e-12
+
+
+def test_an_objective_that_is_not_whole_is_not_said_to_be() -> None:
+    """Engines round the bounds of whole ones: a mean of five whole numbers was proven to be 6 where 5.8 was there."""
+    problem = pulp.LpProblem("mean", pulp.LpMinimize)
+    x = pulp.LpVariable("x", 0, 9, cat=pulp.LpInteger)
+    problem.setObjective(0.2 * x)
+    with pytest.raises(ValueError, match="objective_is_integral: one more of x changes it by 0.2"):
+        DeclarativeModel(problem, lambda value: {}, 1, objective_is_integral=True)
+    assert not DeclarativeModel(problem, lambda value: {}, 1).objective_is_integral
