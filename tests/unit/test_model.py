@@ -426,6 +426,6 @@ def test_an_objective_that_is_not_whole_is_not_said_to_be() -> None:
     problem = pulp.LpProblem("mean", pulp.LpMinimize)
     x = pulp.LpVariable("x", 0, 9, cat=pulp.LpInteger)
     problem.setObjective(0.2 * x)
-    with pytest.raises(ValueError, match="objective_is_integral: one more of x changes it by 0.2"):
+    with pytest.raises(ValueError, match=r"objective_is_integral: one more of x changes it by 0\.2"):
         DeclarativeModel(problem, lambda value: {}, 1, objective_is_integral=True)
     assert not DeclarativeModel(problem, lambda value: {}, 1).objective_is_integral

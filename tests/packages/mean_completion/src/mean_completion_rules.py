@@ -15,7 +15,7 @@ def valid(instance):
 
 
 def _last(instance):
-    """Some optimal schedule ends by then: a job that starts later could start after the last release, on an idle machine."""
+    """A slot by which some optimal schedule ends: a later start could be moved to an idle machine after the last release."""
     return max(job["release"] for job in instance["jobs"]) + sum(job["length"] for job in instance["jobs"])
 
 

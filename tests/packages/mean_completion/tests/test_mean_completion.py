@@ -3,8 +3,9 @@ from fractions import Fraction
 
 import mean_completion_rules
 import pytest
-import schedgap
 from mean_completion import GUARANTEE, PROBLEM, ReleaseDates, generate, listed, on_one_fast_machine
+
+import schedgap
 from schedgap.benchmarks.report.compare import compare
 from schedgap.catalogue.run import run_method
 from schedgap.heuristics.common.guarantee import Case
@@ -61,7 +62,7 @@ def test_broken_rules_are_named(start, rule):
 
 
 def test_an_optimum_is_certified_and_nothing_better(monkeypatch):
-    monkeypatch.setattr(checker, "rules_of", lambda problem: mean_completion_rules)  # once installed by the entry point
+    monkeypatch.setattr(checker, "rules_of", lambda problem: mean_completion_rules)  # else by entry point
     instance = generate(1)
     best = run_method(PROBLEM, instance, "exhaustive", SolveOptions())
     certificate = prove(instance, Fraction(best.objective).limit_denominator(100), best.solution)

@@ -1,7 +1,7 @@
 """Identical machines, jobs with release dates, mean completion time: a whole problem in one package.
 
-The heuristic is the list of Chekuri, Motwani, Natarajan and Stein (SIAM J. Comput. 31, 2001): jobs in the order in which
-they complete on one machine of speed m that may pause. It is a (3 - 1/m)-approximation; the proof stands at `chekuri`.
+The heuristic is the list of Chekuri, Motwani, Natarajan and Stein (SIAM J. Comput. 31, 2001): jobs in the order in
+which they complete on one machine of speed m that may pause. It is a (3 - 1/m)-approximation; the proof stands at `chekuri`.
 """
 
 import heapq
@@ -76,10 +76,10 @@ def check(instance, solution) -> CheckReport:
 
 
 def on_one_fast_machine(instance) -> list[Fraction]:
-    """Completion of each job on one machine of speed m that may pause, by shortest remaining time: the least possible sum.
+    """Completions on one machine of speed m that may pause, by shortest remaining time: the least possible sum.
 
-    O(n log n). A schedule on m machines, slot by slot side by side, is a schedule of this machine in which no job completes
-    later; and shortest remaining time first is optimal there (Schrage 1968).
+    O(n log n). A schedule on m machines, slot by slot side by side, is a schedule of this machine in which no job
+    completes later; and shortest remaining time first is optimal there (Schrage 1968).
     """
     m, waiting, now = instance.machines, [], Fraction(0)
     ends = [Fraction(0)] * len(instance.jobs)
@@ -127,10 +127,10 @@ def listed(instance, *, seed: int):
 def chekuri(case):
     """The claim on one run: mean completion <= (3 - 1/m) OPT.
 
-    Proof. Let C' be the completions on the fast machine, in whose order jobs are listed. Job j starts at the latest when all
-    releases of jobs up to it have passed (they are at most C'_j) and the work of those before it is done, at most
-    sum_{k < j} p_k / m later, since all machines are busy until then. All that work and p_j / m is done on the fast machine
-    by C'_j. So C_j <= C'_j + (C'_j - p_j / m) + p_j. The sums of C' and of p are at most OPT. QED.
+    Proof. Let C' be the completions on the fast machine, in whose order jobs are listed. Job j starts at the latest
+    when all releases of jobs up to it have passed (they are at most C'_j) and the work of those before it is done, at
+    most sum_{k < j} p_k / m later, since all machines are busy until then. All that work and p_j / m is done on the
+    fast machine by C'_j. So C_j <= C'_j + (C'_j - p_j / m) + p_j. The sums of C' and of p are at most OPT. QED.
     """
     if case.objective is None or case.optimum is None:
         return not_applicable("needs a schedule and the optimum")
@@ -186,7 +186,7 @@ def model(instance, tighten: bool = False) -> DeclarativeModel:
 
 
 def exhaustive(instance, options) -> Result:
-    """The exact method: every order of starts; some optimal schedule is the list schedule of the order of its starts."""
+    """The exact method: every order; some optimal schedule is the list schedule of the order of its starts."""
     if len(instance.jobs) > 8:
         raise InputError(f"jobs: every order is tried, so at most 8 jobs, got {len(instance.jobs)}")
     orders = itertools.permutations(range(len(instance.jobs)))
