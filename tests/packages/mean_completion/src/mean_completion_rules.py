@@ -15,7 +15,7 @@ def valid(instance):
 
 
 def _last(instance):
-    """A slot by which some optimal schedule ends: a later start could be moved to an idle machine after the last release."""
+    """A slot by which some optimal schedule ends: a later start could move to an idle machine."""
     return max(job["release"] for job in instance["jobs"]) + sum(job["length"] for job in instance["jobs"])
 
 

@@ -40,7 +40,7 @@ def test_methods_and_engines_agree(seed):
 
 
 def test_one_fast_machine_by_hand():
-    """Two machines, a job of 4 at 0 and one of 1 at 1: the fast machine does 1 + 1, then 0.5, then the last of the first."""
+    """Two machines, a job of 4 at 0 and one of 1 at 1: the fast one does 1, then 0.5, then 1."""
     jobs = [{"release": 0, "length": 4}, {"release": 1, "length": 1}]
     instance = ReleaseDates.parse({"problem": "mean_completion", "machines": 2, "jobs": jobs})
     assert on_one_fast_machine(instance) == [Fraction(5, 2), Fraction(3, 2)]
