@@ -1,7 +1,7 @@
 """Identical machines, jobs with release dates, mean completion time: a whole problem in one package.
 
 The heuristic is the list of Chekuri, Motwani, Natarajan and Stein (SIAM J. Comput. 31, 2001): jobs in the order in
-which they complete on one machine of speed m that may pause. Its ratio is at most 3 - 1/m; the proof stands at `chekuri`.
+which they complete on one machine of speed m that may pause. Its ratio is at most 3 - 1/m; proof at `chekuri`.
 """
 
 import heapq
