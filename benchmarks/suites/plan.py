@@ -13,7 +13,7 @@ from schedgap.benchmarks.sweep.store import row_key
 from schedgap.benchmarks.sweep.versions import relevant_versions
 from schedgap.catalogue.method import Method
 from schedgap.catalogue.problem import Problem
-from schedgap.catalogue.registry import all_problems, find_method, parse_instance
+from schedgap.catalogue.registry import all_problems, find_method, find_problem, parse_instance
 from schedgap.catalogue.workload import Batch
 from schedgap.formulations.common.errors import InputError, near
 from schedgap.formulations.common.instance import Instance, Json, read_json
@@ -105,6 +105,8 @@ def plan(
     """
     chosen = check_names(names, problems)
     check_numbers(seed, scale)
+    if problems is None and all(map(is_file, chosen)):  # the files say whose instances they are
+        problems = [find_problem(name) for name in dict.fromkeys(parse_instance(read_json(f), f)[0].id for f in chosen)]
     own = _chosen_methods(methods, list(problems or all_problems().values()), problems is None)
     sweep = _Sweep(seed, scale, time_limit, relevant_versions(), own, certify)
     items: list[Item] = []

@@ -60,10 +60,20 @@ def sweep(
 def run_store(out: Path, resume: bool) -> Iterator[tuple[Path, Store, bool]]:
     """The folder of a run, held for this process alone, its store, and whether a run there goes on.
 
-    Without `resume` it is a new folder beside one that holds a run. Raises StoreError: another process works on the
+    Without `resume` it is a new folder beside one that holds a run; one in which nothing began is none.
+    Raises StoreError: another process works on the
     run, or the folder cannot be written.
     """
     with held(out, holds_a_run, resume) as folder:
         goes_on = holds_a_run(folder)
-        with Store(folder / FILE) as store:
-            yield folder, store, goes_on
+        begun = True
+        try:
+            with Store(folder / FILE) as store:
+                try:
+                    yield folder, store, goes_on
+                finally:
+                    begun = bool(store.meta())
+        finally:
+            if not begun:  # what was asked for is wrong: the next run takes this place
+                for path in folder.glob(f"{FILE}*"):
+                    path.unlink()

@@ -43,3 +43,12 @@ def test_a_mistake_is_told_with_what_to_do(command: Command, words: list[str], t
     assert ran.status == 2
     assert told in ran.err.splitlines()[-1]
     assert "evaluate 1/" not in ran.err
+
+
+def test_a_run_that_never_began_leaves_its_place_to_the_next(command: Command, tmp_path: Path) -> None:
+    assert command("generate", "rar-ddls", "--preset", "tiny", "--seed", "1", "--out", "one.json").status == 0
+    assert command("bench", "one.json", "--methods", "nope", "--out", "b").status == 2
+    ran = command("bench", "one.json", "--methods", "mine2.py:shelves,ff", "--out", "b", "--workers", "1")
+    assert ran.status == 0, ran.err
+    assert "mine2.py:shelves" in ran.out  # whose instances it takes, the file says
+    assert sorted(path.name for path in tmp_path.glob("b*")) == ["b"]
