@@ -222,7 +222,8 @@ def page(results: Mapping[str, Measured], seeds: int) -> str:
 
 def picture(results: Mapping[str, Measured], path: Path) -> None:
     """Mean shares with their intervals, a panel a family, rules in the order of the table's list."""
-    figure = canvas(11, 4.5)
+    figure = canvas(12, 4.5)
+    figure.set_layout_engine("constrained")
     axes = figure.subplots(1, len(results), sharey=True)
     names = list(RULES)[::-1]
     for panel, (family, result) in zip(np.atleast_1d(axes), results.items(), strict=True):
@@ -242,7 +243,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     """Measure and write."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seeds", type=int, default=30, help="instances of each family")
-    parser.add_argument("--scale", type=float, default=1.0, help="size of the clusters")
+    parser.add_argument("--scale", type=float, default=0.4, help="size of the clusters")
     parser.add_argument("--seconds", type=float, default=20.0, help="limit for each optimum")
     parser.add_argument("--out", type=Path, default=Path("results/placement-rules"))
     given = parser.parse_args(argv)
