@@ -31,8 +31,8 @@ ZERO = "on how many it earned nothing of something: no ratio, and in no mean"
 
 
 CLOCK = (
-    "every worker runs a method once before its clock starts, in machine code: times hold no compilation, no import, and "
-    "nothing that Python did in their place"
+    "every worker runs a method once before its clock starts, in machine code: times hold no compilation, no import, "
+    "and nothing that Python did in their place"
 )
 
 
