@@ -9,6 +9,7 @@ import re
 import shutil
 import sys
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
@@ -102,10 +103,10 @@ def count(text: str) -> int:
     return int(text)
 
 
-def seed(text: str) -> int:
-    """A whole number from 0 that every engine takes as a seed."""
-    if not re.fullmatch(r"[0-9]{1,10}", text) or int(text) > LARGEST_SEED:
-        raise argparse.ArgumentTypeError(f"must be a whole number from 0 to {LARGEST_SEED}, got {text!r}")
+def seed(text: str, most: int = LARGEST_SEED) -> int:
+    """A whole number from 0; up to `most`, by default the largest that every engine takes as a seed."""
+    if not re.fullmatch(r"[0-9]{1,16}", text) or int(text) > most:
+        raise argparse.ArgumentTypeError(f"must be a whole number from 0 to {most}, got {text!r}")
     return int(text)
 
 
@@ -163,10 +164,12 @@ def add_resume(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--resume", action="store_true", help="go on in DIR (default: anew, beside it)")
 
 
-def add_seed(parser: argparse.ArgumentParser, default: int | None = 0, told: str = "0") -> None:
-    """``--seed``."""
+def add_seed(
+    parser: argparse.ArgumentParser, default: int | None = 0, told: str = "0", most: int = LARGEST_SEED
+) -> None:
+    """``--seed``, up to `most`."""
     what = f"seed of all randomness (default {told})"
-    parser.add_argument("--seed", type=seed, default=default, metavar="N", help=what)
+    parser.add_argument("--seed", type=partial(seed, most=most), default=default, metavar="N", help=what)
 
 
 def add_time_limit(parser: argparse.ArgumentParser, what: str) -> None:

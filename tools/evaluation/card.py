@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import html
 import math
+import operator
 import statistics
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
+import numpy as np
 from matplotlib.figure import Figure
 
 from schedgap.benchmarks.figures.palette import INK, PALETTE
 from schedgap.benchmarks.figures.style import hover, new_figure, plain_axes
 from schedgap.benchmarks.hunt.result import Hunted
 from schedgap.benchmarks.hunt.target import finite_value
+from schedgap.benchmarks.intervals import Interval, interval, plus_minus
 from schedgap.benchmarks.report.sheet import Column, Marked, Sheet
 from schedgap.benchmarks.text import fixed
 from schedgap.benchmarks.text import seconds as in_seconds
@@ -26,6 +29,7 @@ from schedgap.formulations.common.files import write_text
 from schedgap.formulations.common.instance import Instance, Json
 from schedgap.formulations.common.numbers import agrees, share_of_best
 from schedgap.heuristics.common.guarantee import Guarantee
+from schedgap.tools.evaluation.drawn import as_options
 from schedgap.tools.evaluation.online import Online
 
 SCHEMA = 1
@@ -34,6 +38,7 @@ NOT_ISOLATED = (
     "not isolated on this system: machine code of the scheduler, and Python code that works against it, could"
 )
 NOT_ISOLATED += " read and change what you may, so trust this card as far as you trust the scheduler"
+HALF = "after ± half of its 95% interval, by instance (Student's t)"
 MOST_FAILURES = 20
 """Failures that are listed for a person; the JSON has all."""
 
@@ -93,6 +98,7 @@ class Card:
     isolated : the kernel, too, kept the scheduler from files and processes
     online : what only an online policy has; None for others
     is_seed_chosen : whether the caller chose the seed, so that a scheduler can be made for these instances
+    settings : settings of generators that the caller gave
     """
 
     scheduler: str
@@ -106,6 +112,7 @@ class Card:
     isolated: bool | None = None
     online: Online | None = None
     is_seed_chosen: bool = False
+    settings: Mapping[str, Json] = field(default_factory=dict)
 
     @property
     def feasible(self) -> int:
@@ -118,8 +125,16 @@ class Card:
 
         The ratio is to the proven optimum, or to a proven bound, and then the score is at most too low.
         """
-        parts = [share_of_best(trial.ratio(self.problem.sense)[0]) for trial in self.trials]
-        return statistics.fmean(parts) if parts else 0.0
+        return _mean(self._parts()) or 0.0
+
+    def _parts(self) -> list[float]:
+        """What each instance adds to the score."""
+        return [share_of_best(trial.ratio(self.problem.sense)[0]) for trial in self.trials]
+
+    def _told_score(self) -> str:
+        """The score with half of its 95% interval, by instance."""
+        half = _half(self._parts())
+        return f"{self.score:.4f}" if half is None else f"{self.score:.4f} ± {half:.4f}"
 
     def ratios(self, to: str, family: str | None = None) -> list[float]:
         """Its ratios to optima, or to bounds where no optimum is proven."""
@@ -144,8 +159,10 @@ class Card:
                 (mine, its) for mine, its in pairs if mine is not None and its is not None and mine + its < math.inf
             ]
             own, theirs = ([pair[k] for pair in both] for k in (0, 1))
+            apart = _half(list(map(operator.sub, own, theirs)))
             means = {"own_mean_ratio": own, "mean_ratio": theirs}
-            rows.append({"method": name, **count, "both": len(both), **{k: _mean(v) for k, v in means.items()}})
+            means_by_name = {key: _mean(values) for key, values in means.items()}
+            rows.append({"method": name, **count, "both": len(both), **means_by_name, "difference_half": apart})
         return rows
 
     def __repr__(self) -> str:
@@ -168,8 +185,10 @@ class Card:
             "problem": self.problem.id,
             "seed": self.seed,
             "seed_chosen": self.is_seed_chosen,
+            "settings": dict(self.settings),
             "isolated": self.isolated,
             "score": self.score,
+            "score_half": _half(self._parts()),
             "instances": len(self.trials),
             "feasible": self.feasible,
             "failures": failures,
@@ -221,7 +240,7 @@ class Card:
         """Every table, for text and page."""
         data = self.to_dict()
         names = (Column("family", right=False), Column("feasible"))
-        optima = (Column("optima"), Column("mean"), Column("median"), Column("worst"))
+        optima = (Column("optima"), Column("mean", HALF), Column("median"), Column("worst"))
         bounds = (Column("bounds", count=True), *(Column(f"{name} to bound") for name in ("mean", "median", "worst")))
         rows: list[list[str]] = []
         for family, part in [*data["families"].items(), ("all", data)]:
@@ -229,7 +248,7 @@ class Card:
             for to in ("optimum", "bound"):
                 ratios = self.ratios(to, None if part is data else family)
                 known = _figures(ratios)
-                cells += [str(len(ratios)), *(fixed(known[name]) for name in ("mean", "median", "worst"))]
+                cells += [str(len(ratios)), _with_half(ratios), fixed(known["median"]), fixed(known["worst"])]
             rows.append(cells)
         infinite = ("inf: it earned nothing of something.",) if any("inf" in row for row in rows) else ()
         title = "Ratio to proven optima, and to certified bounds where no optimum is proven"
@@ -239,13 +258,10 @@ class Card:
             *(Column("it is better", "on how many instances the scheduler is; what finds nothing is worse"),),
             *(Column(name) for name in ("equal", "worse")),
             *(Column("over", "instances on which both have a finite ratio"), Column("its mean", "ratio, over these")),
-            Column("their mean"),
+            *(Column("their mean"), Column("difference", f"its ratio less theirs on the same instance, mean; {HALF}")),
         )
         counts = ("better", "equal", "worse", "both")
-        rows = [
-            [row["method"], *(str(row[key]) for key in counts), fixed(row["own_mean_ratio"]), fixed(row["mean_ratio"])]
-            for row in data["against"]
-        ]
+        rows = [[row["method"], *(str(row[key]) for key in counts), *_paired(row)] for row in data["against"]]
         found.append(Sheet("Against the shipped methods, instance by instance", columns, rows))
         columns = tuple(Column(name, right=False) for name in ("claim", "statement", "verdict"))
         rows = [
@@ -314,7 +330,8 @@ class Card:
         data = self.to_dict()
         lines = [] if self.isolated else [NOT_ISOLATED]
         lines += ["the seed was chosen by the caller: who knows it knows the instances"] if self.is_seed_chosen else []
-        lines += [f"score {self.score:.4f} (1 is optimal on all {len(self.trials)} instances, a failure counts 0)"]
+        lines += [f"families are drawn with {as_options(self.settings)}"] if self.settings else []
+        lines += [f"score {self._told_score()} (1 is optimal on all {len(self.trials)} instances, a failure counts 0)"]
         lines.append(f"feasible on {self.feasible} of {len(self.trials)} instances")
         drawn = max(self.worst().values(), key=self._ratio, default=None)
         worst = []
@@ -367,6 +384,30 @@ def _mean(values: Sequence[float]) -> float | None:
     return statistics.fmean(values) if values else None
 
 
+def _interval(values: Sequence[float]) -> Interval | None:
+    """The mean with its 95% interval by instance; None where there is no finite one."""
+    return interval(np.array(values)) if values and all(map(math.isfinite, values)) else None
+
+
+def _half(values: Sequence[float]) -> float | None:
+    """Half the width of that interval; None where there is none, as for a single instance."""
+    found = _interval(values)
+    return None if found is None else found.half
+
+
+def _with_half(values: Sequence[float]) -> str:
+    """The mean of ratios, ``1.25 ± 0.11``; a mean that is not finite has no interval."""
+    found = _interval(values)
+    return fixed(_mean(values)) if found is None or found.half is None else plus_minus(found)
+
+
+def _paired(row: Mapping[str, Json]) -> list[str]:
+    """Both means of a row of :meth:`Card.against`, and their difference by instance."""
+    own, theirs, half = row["own_mean_ratio"], row["mean_ratio"], row["difference_half"]
+    apart = "-" if own is None else plus_minus(Interval(own - theirs, half, row["both"]))
+    return [fixed(own), fixed(theirs), apart]
+
+
 def _figures(values: Sequence[float]) -> dict[str, float | None]:
     """Mean, median, 90th percentile and worst; None where there are none, infinite where it earned nothing."""
     if not values:
@@ -381,4 +422,5 @@ def _figures(values: Sequence[float]) -> dict[str, float | None]:
 
 
 def _summary(values: Sequence[float]) -> dict[str, Json]:
-    return {"count": len(values), **{name: finite_value(value) for name, value in _figures(values).items()}}
+    figures = {name: finite_value(value) for name, value in _figures(values).items()}
+    return {"count": len(values), **figures, "half": _half(values)}

@@ -9,6 +9,7 @@ from schedgap.cli.arguments import (
     add_cluster,
     add_memory_limit,
     add_seed,
+    add_settings,
     add_time_limit,
     call,
     count,
@@ -17,6 +18,9 @@ from schedgap.cli.arguments import (
 )
 from schedgap.cli.command import Command
 from schedgap.interrupt import INTERRUPTED
+
+MOST_SEED = 2**53 - 1
+"""Seeds that cards draw are larger than those that engines take; a card of each can be repeated."""
 
 
 def add_evaluate(parser: argparse.ArgumentParser) -> None:
@@ -38,12 +42,15 @@ def add_evaluate(parser: argparse.ArgumentParser) -> None:
         "--frozen", action="store_true", help="a quick score on stored instances, of which nothing is solved; no card"
     )
     parser.add_argument("--held-out", action="store_true", help="draw the families now, too")
+    add_settings(
+        parser, "a setting of generators, such as ample=true: the presets that have it are drawn with it", "key=value"
+    )
     parser.add_argument("--claims", type=Path, metavar="FILE.py", help="claims of your own: a file with CLAIMS")
     parser.add_argument("--budget", type=seconds, metavar="S", help="seconds of its hunt (default: it stops by counts)")
     parser.add_argument("--instances", type=count, metavar="N", help="instances of each family (default 5)")
     add_time_limit(parser, "seconds for an instance (default 10)")
     add_memory_limit(parser, "of its process (default 4)", 4.0)
-    add_seed(parser, None, "drawn anew")
+    add_seed(parser, None, "drawn anew", MOST_SEED)
     add_cluster(parser, "processes that look for optima (default: all cores)")
     parser.add_argument("--container", action="store_true", help="run the scheduler in bubblewrap, too")
     parser.add_argument(
@@ -69,8 +76,8 @@ def _run_frozen(arguments: argparse.Namespace) -> int:
     """A development score; 1 where it fails on a stored instance, 4 where it fails on all."""
     from schedgap import InputError, evaluate_frozen
 
-    drawn = ("on", "held_out", "claims", "budget", "instances", "seed", "workers", "cluster")
-    given = next(filter(vars(arguments).get, drawn), "").replace("_", "-")
+    drawn = ("on", "held_out", "claims", "budget", "instances", "seed", "workers", "cluster", "settings")
+    given = next(filter(vars(arguments).get, drawn), "").replace("_", "-").replace("settings", "set")
     if given:
         raise InputError(f"--{given}: not with --frozen, whose instances are stored with what is known of them")
     found = call(evaluate_frozen, arguments, arguments.scheduler, arguments.problem)

@@ -8,6 +8,7 @@ import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from types import MappingProxyType
 
 from schedgap.benchmarks.hunt.result import Hunted
 from schedgap.benchmarks.hunt.run import hunt
@@ -27,12 +28,20 @@ from schedgap.catalogue.registry import InstanceLike, find_problem, read_instanc
 from schedgap.catalogue.run import run_method
 from schedgap.formulations.common.errors import Disagreement, InputError, SchedgapError
 from schedgap.formulations.common.files import write_text
-from schedgap.formulations.common.instance import Instance
+from schedgap.formulations.common.instance import Instance, Json
 from schedgap.heuristics.common.guarantee import Case, Guarantee, Verdict
 from schedgap.solvers.result import SolveOptions, Status
 from schedgap.tools.evaluation.card import Card, Trial
 from schedgap.tools.evaluation.contained import GIVE_UP, Bounds, Contained, Judged
-from schedgap.tools.evaluation.drawn import drawn_instances, given_instances, held_out_families, secret_seed
+from schedgap.tools.evaluation.drawn import (
+    as_options,
+    drawn_instances,
+    given_instances,
+    held_out_families,
+    parsed_settings,
+    secret_seed,
+    set_families,
+)
 from schedgap.tools.evaluation.online import adversary, scheduled, watch
 from schedgap.tools.evaluation.places import files_among
 from schedgap.tools.online.replay import Estimates, estimates_of, loop_of
@@ -65,6 +74,7 @@ def evaluate(
     online: bool = False,
     estimates: Estimates | None = None,
     held_out: bool = False,
+    settings: Mapping[str, object] = MappingProxyType({}),
     progress: Sink | None = None,
 ) -> Card:
     """A report card: is it feasible everywhere, how far from the optimum, better or worse than the shipped methods?
@@ -97,6 +107,7 @@ def evaluate(
     estimates : what it is told of lengths then: ``"exact"``,
         ``"user"`` (1 to 5 times the length) or ``"none"``, the default
     held_out : on families that are drawn now, too; exact methods of schedgap are not for it
+    settings : settings of generators, such as ``{"ample": True}``: the families are the presets that have all of them
     progress : a stream, or a function that is told whole lines
 
     Returns
@@ -109,7 +120,7 @@ def evaluate(
     ------
     InputError
         The scheduler cannot be imported (a lambda, or what a notebook defines,
-        has no file), a number is out of range, or there is no bubblewrap,
+        has no file), a number is out of range, no preset has a setting, or there is no bubblewrap,
         or no online loop.
     Disagreement
         Its solution is better than a proven optimum: a defect of ours.
@@ -122,12 +133,17 @@ def evaluate(
         raise InputError(f"instances: must be more than 0 and at most 10000, got {each:g}")
     if held_out and on:
         raise InputError("--held-out: not with --on, whose instances are given")
+    if settings and on:
+        raise InputError("--set: not with --on, whose instances are given")
     bounds = Bounds.of(time_limit, memory_limit, container)
     chosen = find_problem(problem, "--problem")
+    families = parsed_settings(chosen, settings) if settings else {}
     with held(Path(out), lambda one: (one / "card.json").exists()) as folder, claims_from(claims):
         bounds = replace(bounds, closed=(*files_among(on), folder), heuristics_only=held_out)
         given, told = [read_instance(one)[1] for one in on], estimates_of(online, estimates)
-        card = _card(named, chosen, given, told, each, bounds, seed, budget, folder, workers, cluster, progress)
+        card = _card(
+            named, chosen, given, families, told, each, bounds, seed, budget, folder, workers, cluster, progress
+        )
         if card.folder is not None:
             write_text(folder / "card.json", json.dumps(card.to_dict(), indent=1, allow_nan=False) + "\n")
             card.write_worst()
@@ -141,6 +157,7 @@ def _card(
     scheduler: str,
     problem: Problem,
     on: Sequence[Instance],
+    settings: Mapping[str, Json],
     online: Estimates | None,
     each: int,
     bounds: Bounds,
@@ -162,8 +179,11 @@ def _card(
     if on:
         chosen, fixed = given_instances(problem, on)
     else:
-        families = held_out_families(problem, seed, say) if bounds.heuristics_only else None
-        chosen, fixed = drawn_instances(problem, seed, each, families)
+        secret = bounds.heuristics_only
+        families = held_out_families(problem, seed, say, settings) if secret else None
+        if settings and not secret:
+            families = set_families(problem, settings, say)
+        chosen, fixed = drawn_instances(problem, seed, each, families, secret=secret)
     bar = Progress(2 * len(chosen) + 1, progress, "evaluate")
     if fixed:
         bar.say(f"evaluate: not judged, since their instances are known to everybody: {', '.join(fixed)}")
@@ -171,7 +191,11 @@ def _card(
         try:
             answers = list(_answers(contained, chosen, bar, out / "rejected"))
             if not (is_seed_chosen or on):  # told only now: lines may go to a file that the scheduler can read
-                bar.say(f"evaluate: seed {seed}, drawn anew; --seed {seed} repeats these instances")
+                again = ["--held-out"] if bounds.heuristics_only else []
+                again += [f"--instances {each}"] if each != EACH else []
+                again += [f"--set {as_options(settings)}"] if settings else []
+                told = " ".join([*again, f"--seed {seed}"])
+                bar.say(f"evaluate: seed {seed}, drawn anew; {told} repeats these instances")
             outside = contained.outside_model
             watched = None if online is None else watch(contained, [one[2] for one in chosen], bar.say)
             questions = [_Question(problem, *one, solve=not outside) for one in chosen]
@@ -198,7 +222,7 @@ def _card(
             whole = hunted is None or hunted.finished
             folder = out if whole else None
             seen = (contained.peak, folder, contained.isolated, watched)
-            return Card(scheduler, problem, seed, trials, claims, hunted, *seen, is_seed_chosen)
+            return Card(scheduler, problem, seed, trials, claims, hunted, *seen, is_seed_chosen, settings)
         finally:
             bar.finish()
 

@@ -349,7 +349,14 @@ def test_a_card_of_one_that_earns_nothing() -> None:
     trials.append(replace(trials[0], seed=1, objective=2.0))
     card = Card("mine.py:f", problem, 0, trials)
     data = json.loads(json.dumps(card.to_dict(), allow_nan=False))
-    assert data["ratio"]["optimum"] == {"count": 2, "mean": "inf", "median": "inf", "p90": "inf", "worst": "inf"}
+    assert data["ratio"]["optimum"] == {
+        "count": 2,
+        "mean": "inf",
+        "median": "inf",
+        "p90": "inf",
+        "worst": "inf",
+        "half": None,
+    }
     assert data["score"] == 0.25
     greedy, other = data["against"]
     assert (greedy["worse"], greedy["equal"], greedy["both"]) == (1, 1, 1)
