@@ -47,6 +47,7 @@ class GpuSharing(FamilyProblem[GpuSharingInstance]):
     unit = "slots"
     instance_class = GpuSharingInstance
     solution_class = GpuSharingSolution
+    horizon_is_size: ClassVar[bool] = True
     metrics: ClassVar[Mapping[str, str]] = {
         "makespan": "makespan",
         "jct large": "JCT large",

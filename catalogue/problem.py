@@ -16,7 +16,7 @@ from schedgap.catalogue.workload import Workload
 from schedgap.formulations.common.check import CheckReport
 from schedgap.formulations.common.declarative import DeclarativeModel, Form
 from schedgap.formulations.common.errors import InputError, near
-from schedgap.formulations.common.instance import Instance, Solution
+from schedgap.formulations.common.instance import LARGEST_COUNT, Instance, Solution
 from schedgap.formulations.common.numbers import ratio
 from schedgap.formulations.common.options import named, parse_settings
 from schedgap.formulations.common.solution import TypedSolution
@@ -46,6 +46,8 @@ class ProblemOf(ABC, Generic[I_co]):
     assumed : what an instance built in Python has where nobody says it: for each list or part its fields, for "" the
         instance's own
     share_of_heuristics : part of a limit that heuristics have before a proof begins, but for the quick ones
+    horizon_is_size : whether the horizon, a field of its instances, is only a model's size: a schedule beyond it is as
+        good as its objective says
     """
 
     id: str
@@ -62,6 +64,7 @@ class ProblemOf(ABC, Generic[I_co]):
     metrics: ClassVar[Mapping[str, str]] = MappingProxyType({})
     assumed: ClassVar[Mapping[str, Mapping[str, Any]]] = MappingProxyType({})
     share_of_heuristics: ClassVar[float] = SHARE_OF_PROOF
+    horizon_is_size: ClassVar[bool] = False
     metrics_note: str = ""
     parts: tuple[str, ...] = ()
 
@@ -120,6 +123,24 @@ class ProblemOf(ABC, Generic[I_co]):
         """The certified bound as a finite number, or None."""
         value = self.bound(instance)
         return None if value is None or not math.isfinite(value) else value
+
+    def lengthened(self, instance: Instance) -> Instance | None:
+        """The instance with the longest horizon that one can have; None where the horizon is part of the problem."""
+        return instance.model_copy(update={"horizon": LARGEST_COUNT}) if self.horizon_is_size else None
+
+    def bound_of_any_length(self, instance: Instance, proven: float | None) -> float | None:
+        """A bound on the objective of every schedule, also of one that ends after the horizon; None where unknown.
+
+        An optimum within the horizon is none: without it there are more schedules, and a better one may be among them.
+        The certified bound of the lengthened instance is one, since every schedule ends within that horizon.
+
+        Parameters
+        ----------
+        proven : a bound on the schedules within the horizon, which some problems can use
+        """
+        del proven
+        longer = self.lengthened(instance)
+        return None if longer is None else self.certified_bound(longer)
 
     def ratio(self, instance: Instance, value: float | None, reference: float | None) -> float | None:
         """How many times worse an objective is than a better one or a bound; None where that is not known."""

@@ -53,6 +53,7 @@ class RarDdls(FamilyProblem[RarDdlsInstance]):
     unit = "slots"
     instance_class = RarDdlsInstance
     solution_class = RarDdlsSolution
+    horizon_is_size: ClassVar[bool] = True
     metrics: ClassVar[Mapping[str, str]] = {"mean_jct": "average JCT"}
     metrics_note = "in slots, every job being there in slot 1"
     assumed: ClassVar[Mapping[str, Mapping[str, object]]] = {
@@ -133,6 +134,18 @@ class RarDdls(FamilyProblem[RarDdlsInstance]):
         "quick": "schedgap.formulations.rar_ddls.models.time_indexed:quick_solution",
         "guarantees": "schedgap.heuristics.rar_ddls.guarantees:GUARANTEES",
     }
+
+    def bound_of_any_length(self, instance: Instance, proven: float | None) -> float | None:
+        """Also from what is proven within the horizon, since the objective is the makespan.
+
+        A schedule that ends by the horizon T has a makespan of at least `proven`, any other of at least T + 1: the
+        smaller of both bounds all. Where nothing ends by T, T + 1 does, and the smaller of both is no more.
+        """
+        certified = super().bound_of_any_length(instance, proven)
+        if proven is None:
+            return certified
+        within = min(proven, self.cast_instance(instance).horizon + 1.0)
+        return within if certified is None else max(certified, within)
 
 
 PROBLEM = RarDdls()

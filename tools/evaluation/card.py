@@ -59,6 +59,9 @@ class Trial:
     known: Agreement  # what is proven of the instance
     others: Mapping[str, float | None]  # objectives of the shipped heuristics by id; None where one found nothing
     cut: Sequence[str] = ()  # ids of runs that a limit ended, which are compared with nothing
+    # own_length, own_ratio: where it breaks nothing but the horizon, its objective and that to a bound on any length
+    own_length: float | None = None
+    own_ratio: float | None = None
 
     def ratio(self, sense: int) -> tuple[float | None, str]:
         """Its ratio, and to what: optimum or bound."""
@@ -79,6 +82,9 @@ class Trial:
             "bound": self.known.bound,
             "ratio": finite_value(value),
             "ratio_to": to or None,
+            "too_long": None
+            if self.own_length is None
+            else {"objective": self.own_length, "ratio": finite_value(self.own_ratio)},
             "seconds": self.seconds,
         }
 
@@ -123,13 +129,23 @@ class Card:
     def score(self) -> float:
         """The mean of 1/ratio over all instances, 0 for a failure: 1 is optimal everywhere.
 
-        The ratio is to the proven optimum, or to a proven bound, and then the score is at most too low.
+        A schedule that is only too long counts by its ratio to a bound on schedules of any length. For others the
+        ratio is to the proven optimum, or to a proven bound, and then the score is at most too low.
         """
         return _mean(self._parts()) or 0.0
 
     def _parts(self) -> list[float]:
-        """What each instance adds to the score."""
-        return [share_of_best(trial.ratio(self.problem.sense)[0]) for trial in self.trials]
+        """What each instance adds to the score; a schedule that is only too long counts by its own length."""
+        sense = self.problem.sense
+        return [share_of_best(t.own_ratio if t.objective is None else t.ratio(sense)[0]) for t in self.trials]
+
+    def _own_ratios(self) -> list[float]:
+        return [trial.own_ratio for trial in self.trials if trial.own_ratio is not None]
+
+    @property
+    def too_long(self) -> int:
+        """Instances on which its schedule breaks nothing but a horizon that is only a model's size."""
+        return sum(trial.own_length is not None for trial in self.trials)
 
     def _told_score(self) -> str:
         """The score with half of its 95% interval, by instance."""
@@ -192,6 +208,7 @@ class Card:
             "instances": len(self.trials),
             "feasible": self.feasible,
             "failures": failures,
+            "too_long": {"instances": self.too_long, **_summary(self._own_ratios())},
             "ratio": {to: _summary(self.ratios(to)) for to in ("optimum", "bound")},
             "families": {
                 family: {
@@ -333,6 +350,13 @@ class Card:
         lines += [f"families are drawn with {as_options(self.settings)}"] if self.settings else []
         lines += [f"score {self._told_score()} (1 is optimal on all {len(self.trials)} instances, a failure counts 0)"]
         lines.append(f"feasible on {self.feasible} of {len(self.trials)} instances")
+        if self.too_long:
+            ratios = self._own_ratios()
+            count = f"{self.too_long} instance{'' if self.too_long == 1 else 's'}"
+            sentence = f"only too long: {count}, where nothing but the horizon is broken; ratio there "
+            sentence += f"{_with_half(ratios)} to a bound on schedules of any length" if ratios else "unknown"
+            unknown = f", unknown on {self.too_long - len(ratios)}" if 0 < len(ratios) < self.too_long else ""
+            lines.append(f"{sentence}{unknown}; in the score they count 1/ratio")
         drawn = max(self.worst().values(), key=self._ratio, default=None)
         worst = []
         if drawn is not None:
@@ -403,9 +427,9 @@ def _with_half(values: Sequence[float]) -> str:
 
 def _paired(row: Mapping[str, Json]) -> list[str]:
     """Both means of a row of :meth:`Card.against`, and their difference by instance."""
-    own, theirs, half = row["own_mean_ratio"], row["mean_ratio"], row["difference_half"]
-    apart = "-" if own is None else plus_minus(Interval(own - theirs, half, row["both"]))
-    return [fixed(own), fixed(theirs), apart]
+    mean, theirs, half = row["own_mean_ratio"], row["mean_ratio"], row["difference_half"]
+    apart = "-" if mean is None else plus_minus(Interval(mean - theirs, half, row["both"]))
+    return [fixed(mean), fixed(theirs), apart]
 
 
 def _figures(values: Sequence[float]) -> dict[str, float | None]:

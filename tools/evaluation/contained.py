@@ -68,6 +68,7 @@ class Judged:
     seconds: float | None = None  # measured outside; None where nothing came
     solution: Solution | None = None  # what it answered, where the checker can read that
     looks: float | None = None  # what the objective would be if no constraint were broken
+    own_length: float | None = None  # the objective where it breaks nothing but a horizon that is only a model's size
 
     @property
     def ended(self) -> bool:
@@ -208,7 +209,18 @@ class Contained(contextlib.AbstractContextManager["Contained"]):
         if report.feasible and value is not None:
             return Judged(value, seconds=self.seconds, solution=solution)
         message = "has no objective" if report.feasible else brief(report.violations[0].message)
-        return Judged(None, "infeasible", message, self.seconds, solution, value)
+        return Judged(
+            None, "infeasible", message, self.seconds, solution, value, self._at_own_length(instance, solution, report)
+        )
+
+    def _at_own_length(self, instance: Instance, solution: Solution, report: CheckReport) -> float | None:
+        """The checker's objective with a horizon that is long enough; None where anything else is broken."""
+        is_long = {violation.constraint for violation in report.violations} == {"horizon"}
+        longer = self.problem.lengthened(instance) if is_long else None
+        if longer is None:
+            return None
+        again = self.check(longer, solution)
+        return again.value if again.feasible and again.objective is not None else None
 
     @property
     def outside_model(self) -> bool:

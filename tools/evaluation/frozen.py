@@ -27,6 +27,7 @@ from schedgap.solvers.incumbent import contradicts
 from schedgap.tools.evaluation.contained import GIVE_UP, GUEST, Bounds, Contained, Judged
 from schedgap.tools.evaluation.nursery import Nursery
 from schedgap.tools.evaluation.online import scheduled
+from schedgap.tools.evaluation.own_length import ratio_at_own_length
 from schedgap.tools.library.collection import Entry, entries
 from schedgap.tools.online.replay import Estimates, estimates_of, loop_of
 
@@ -58,6 +59,7 @@ class Attempt(Judged):
             "message": self.message or None,
             "seconds": self.seconds,
             "looks": self.looks,
+            "own_length": self.own_length,
         }
 
 
@@ -73,7 +75,7 @@ class Development:
 
     @property
     def score(self) -> float:
-        """The mean of 1/ratio over all instances, 0 for a failure."""
+        """The mean of 1/ratio over all instances, 0 for a failure that is not only too long."""
         return statistics.fmean(share_of_best(attempt.ratio) for attempt in self.attempts)
 
     @property
@@ -222,7 +224,7 @@ class FrozenJudge(contextlib.AbstractContextManager["FrozenJudge"]):
         attempts: list[Attempt] = []
         ended = 0
         for place, entry in enumerate(self.entries[:most]):
-            hopeless = place >= FIRST and all(one.objective is None for one in attempts)
+            hopeless = place >= FIRST and all(one.objective is None and one.own_length is None for one in attempts)
             if contained.stuck or ended >= GIVE_UP or hopeless:
                 message = "not tried after the failures before"
                 attempts.append(Attempt(failure="untried", message=message, entry=entry))
@@ -241,6 +243,9 @@ class FrozenJudge(contextlib.AbstractContextManager["FrozenJudge"]):
             return value is not None and bound is not None and contradicts(value, bound, sense)
 
         told = {**vars(judged), "solution": None, "entry": entry, "first": contained.stuck}
+        if judged.own_length is not None:
+            own = ratio_at_own_length(self.problem, entry.instance, contained.name, judged.own_length, bound)
+            return Attempt(**{**told, "looks": None}, ratio=own, to="bound" if own is not None else "")
         if judged.failure and (outside or not too_good(judged.looks)):
             return Attempt(**{**told, "looks": None})
         if judged.failure:

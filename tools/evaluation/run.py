@@ -43,6 +43,7 @@ from schedgap.tools.evaluation.drawn import (
     set_families,
 )
 from schedgap.tools.evaluation.online import adversary, scheduled, watch
+from schedgap.tools.evaluation.own_length import ratio_at_own_length
 from schedgap.tools.evaluation.places import files_among
 from schedgap.tools.online.replay import Estimates, estimates_of, loop_of
 
@@ -351,12 +352,16 @@ def _judged(question: _Question, reference: _Reference, contained: Contained, an
     found = [] if contained.outside_model else list(reference.answers)
     if answer.objective is not None:
         found.append(Answer(contained.name, Status.FEASIBLE, answer.objective, None))
-    known = agree(found, problem.sense, contained.certified_bound(instance))
-    if known.contradictions:
-        path = write_disagreement(instance, message="; ".join(known.contradictions), solution=answer.solution)
-        raise Disagreement(f"{'; '.join(known.contradictions)}; the instance is in {path}")
+    agreement = agree(found, problem.sense, contained.certified_bound(instance))
+    if agreement.contradictions:
+        path = write_disagreement(instance, message="; ".join(agreement.contradictions), solution=answer.solution)
+        raise Disagreement(f"{'; '.join(agreement.contradictions)}; the instance is in {path}")
     told = (answer.objective, answer.failure, answer.message, answer.seconds)
-    return Trial(question.family, question.seed, instance, *told, known, reference.others, reference.cut)
+    own = (
+        answer.own_length,
+        ratio_at_own_length(problem, instance, contained.name, answer.own_length, agreement.bound),
+    )
+    return Trial(question.family, question.seed, instance, *told, agreement, reference.others, reference.cut, *own)
 
 
 def _claims(
