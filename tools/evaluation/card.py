@@ -352,8 +352,8 @@ class Card:
         lines.append(f"feasible on {self.feasible} of {len(self.trials)} instances")
         if self.too_long:
             ratios = self._own_ratios()
-            count = f"{self.too_long} instance{'' if self.too_long == 1 else 's'}"
-            sentence = f"only too long: {count}, where nothing but the horizon is broken; ratio there "
+            instances = f"{self.too_long} instance{'' if self.too_long == 1 else 's'}"
+            sentence = f"only too long: {instances}, where nothing but the horizon is broken; ratio there "
             sentence += f"{_with_half(ratios)} to a bound on schedules of any length" if ratios else "unknown"
             unknown = f", unknown on {self.too_long - len(ratios)}" if 0 < len(ratios) < self.too_long else ""
             lines.append(f"{sentence}{unknown}; in the score they count 1/ratio")
