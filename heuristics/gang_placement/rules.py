@@ -117,16 +117,18 @@ def _two_levels(cluster: Cluster, gang: Gang, number: int) -> list[Pod] | None:
 
     A domain's room is counted with pods as large as the gang's largest. At the preferred level the first domain by name
     is taken; above it, of the domains with room, the fewest children, largest first, that hold the gang. Inside,
-    nodes are packed: the one with the fewest GPUs left that takes the pod.
+    nodes are packed: the one with the fewest GPUs left that takes the pod. A gang without levels is packed alone.
 
     Source: KAI-Scheduler, plugins/topology/job_filtering.go of summer 2025, whose maps have no order, ours names; later
     ones (commit 25c78e7) take the domain that the gang fills most, deepest level first.
     """
     instance = cluster.instance
     required, preferred = instance.depth(gang.required), instance.depth(gang.preferred)
-    everywhere = range(len(instance.nodes))
-    rooms = [_largest(cluster, gang, n) for n in everywhere]
     depth = max(required, preferred)
+    packed = _best(lambda cluster, _, n: -cluster.gpus(n))
+    if not depth:
+        return all_in(cluster, gang, one_by_one(gang, number), range(len(instance.nodes)), packed)
+    rooms = [_largest(cluster, gang, n) for n in range(len(instance.nodes))]
     while True:
         found = cluster.domains(depth)
         holding = {name: nodes for name, nodes in found.items() if _sum(rooms, nodes) >= number}
@@ -139,7 +141,7 @@ def _two_levels(cluster: Cluster, gang: Gang, number: int) -> list[Pod] | None:
     if depth < preferred:
         subsets = [_children(cluster, rooms, depth, nodes, number) for _, nodes in sorted(holding.items())]
         nodes = [n for child in min(subsets, key=len) for n in child]
-    return all_in(cluster, gang, one_by_one(gang, number), nodes, _best(lambda cluster, _, n: -cluster.gpus(n)))
+    return all_in(cluster, gang, one_by_one(gang, number), nodes, packed)
 
 
 def _largest(cluster: Cluster, gang: Gang, n: int) -> int:
@@ -177,7 +179,8 @@ def kube_topology(
     pull request 6134. Our reading of the text, not their code.
     """
     rng = np.random.default_rng(seed)
-    choose = _best(_Allocated(instance, -1))
+    allocated = _Allocated(instance, -1)
+    choose = _best(allocated)
 
     def place(cluster: Cluster, gang: Gang, number: int) -> list[Pod] | None:
         domains = list(cluster.domains(instance.depth(gang.required)).values())
@@ -189,7 +192,7 @@ def kube_topology(
             pods = all_in(cluster, gang, groups, nodes, choose) if may_hold(cluster, gang, asked, nodes) else None
             if pods is None:
                 continue
-            total = sum(sum(instance.nodes[n].gpus) for n in nodes)
+            total = sum(allocated.total[n]["gpu"] for n in nodes)  # what runs there counts
             share = 1 - sum(map(cluster.gpus, nodes)) / max(1, total)
             give_back(cluster, gang, pods)
             if best is None or share > best[0]:

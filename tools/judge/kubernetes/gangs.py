@@ -141,7 +141,7 @@ class Gangs:
     def _named(self, pod: Pod) -> tuple[str, str]:
         spec = pod.get("spec") or {}
         group = (spec.get("schedulingGroup") or {}).get("podGroupName")
-        if group is not None and self._policy(pod, str(group)) != "basic":
+        if group is not None and not self._each_for_itself(pod, str(group)):
             return NATIVE, str(group)
         reference = spec.get("workloadRef")
         if reference:
@@ -160,10 +160,11 @@ class Gangs:
             return "LeaderWorkerSet", f"{note(pod, f'{LWS}name')} group {note(pod, f'{LWS}group-index')}"
         return ALONE, str(pod["metadata"]["name"])
 
-    def _policy(self, pod: Pod, name: str) -> str:
+    def _each_for_itself(self, pod: Pod, name: str) -> bool:
+        """Whether pods of a group of kube-scheduler do not wait for each other, nor share a domain."""
         group = self._object(NATIVE, f"{pod['metadata'].get('namespace', 'default')}/{name}")
-        policy = ((group or {}).get("spec") or {}).get("schedulingPolicy") or {}
-        return "basic" if "basic" in policy and "gang" not in policy else "gang"
+        spec = (group or {}).get("spec") or {}
+        return _basic(spec) and not (spec.get("schedulingConstraints") or {}).get("topology")
 
     def _object(self, family: str, key: str) -> Json | None:
         """The PodGroup of a gang, marked as used; one without an API group is of any scheduler."""
@@ -223,7 +224,7 @@ class Gangs:
                 gang.rules.append(row.why)
         policy = (spec.get("schedulingPolicy") or {}).get("gang") or {}
         gang.queue = str(spec["queue"]) if spec.get("queue") else None
-        gang.least = spec.get("minMember") or policy.get("minCount") or gang.least
+        gang.least = 1 if _basic(spec) else spec.get("minMember") or policy.get("minCount") or gang.least
         constraints = (spec.get("schedulingConstraints") or {}).get("topology") or []
         if len(constraints) > 1:
             gang.unread.append("it shares domains of several levels")
@@ -337,6 +338,12 @@ class Gangs:
                 gang.least, gang.spare = wanted, larger[0]
             else:
                 gang.unread.append("its groups have fewest pods of their own")
+
+
+def _basic(spec: Mapping[str, Json]) -> bool:
+    """Whether one pod of a group of kube-scheduler is enough."""
+    policy = spec.get("schedulingPolicy") or {}
+    return "basic" in policy and "gang" not in policy
 
 
 def without_pods(gangs: Gangs) -> list[tuple[str, str, Json]]:
