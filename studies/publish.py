@@ -159,8 +159,10 @@ def _paper_page(paper: dict[str, Any]) -> str:
 def _measured(claim: dict[str, Any]) -> str:
     """What was found for a claim: in full where at most two things were asked, else how many of them hold."""
     answers = claim["answers"]
-    if len(answers) <= 2:
-        return "; ".join(str(answer["found"]) for answer in answers)
+    if len(answers) <= 1:
+        return "".join(str(answer["found"]) for answer in answers)
+    if len(answers) == 2:
+        return "; ".join(f"{answer['asked']}: {answer['found']}" for answer in answers)
     counts = Counter(str(answer["state"]) for answer in answers)
     if len(counts) == 1:
         return f"all {len(answers)} parts {_STATES[next(iter(counts))][1]}"
