@@ -246,7 +246,7 @@ def table(papers: Sequence[dict[str, Json]]) -> str:
     for paper in papers:
         for key, what in lacks.items():
             if paper.get(key):
-                parts.append(wrapped(f"Of paper {paper['paper']} these {what}: {'; '.join(paper[key])}."))
+                parts.append(wrapped(f"These items of paper {paper['paper']} {what}: {'; '.join(paper[key])}."))
     return "\n\n".join(parts) + "\n"
 
 

@@ -26,6 +26,7 @@ from schedgap.solvers.certificates.make import prove
 
 ROOT = Path(__file__).resolve().parents[2]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
+PAGES_OF_SITE = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 
 
 def _python_blocks(page: str) -> list[str]:
@@ -283,3 +284,14 @@ def test_the_versions_that_ci_ran_with_are_all_there_and_within_the_bounds() -> 
     for workflow in (ROOT / ".github" / "workflows").glob("*.yml"):
         for used in re.findall(r"uses: (\S+)", workflow.read_text(encoding="utf-8")):
             assert re.fullmatch(r"[\w/-]+@[0-9a-f]{40}", used), used
+
+
+_RIDDLE = re.compile(r"(?:^|[.!?] |\| )((?:Of (?!\d|the \d)|Those |Whom |By which |In which |To which )[^.|]{5,60})")
+"""Sentences that begin with what they are about only later: a number may stand behind Of."""
+
+
+@pytest.mark.parametrize("page", PAGES_OF_SITE, ids=lambda path: path.stem)
+def test_sentences_name_their_subject_first(page: Path) -> None:
+    text = re.sub(r"```.*?```", "", page.read_text(encoding="utf-8"), flags=re.DOTALL)
+    paragraphs = [" ".join(part.split()) for part in text.split("\n\n") if not part.startswith("    ")]
+    assert not [found for part in paragraphs for found in _RIDDLE.findall(part)]
