@@ -20,7 +20,7 @@ from schedgap.benchmarks.worst import SUFFIX, worst_instances
 from schedgap.catalogue.registry import all_problems, find_problem
 from schedgap.formulations.common.errors import InputError
 
-HERE = Path(__file__).parents[2] / "library"
+HERE = Path(__file__).parents[2] / "benchmarks" / "worst"
 
 
 def file_name(problem: str, method: str) -> str:

@@ -19,6 +19,8 @@ from schedgap.solvers.result import Deadline
 ENTRY = [sys.executable, "-m", "schedgap.cli.main"]
 KEYS = ["problem", "instance", "method", "engine", "status", "objective", "bound", "gap", "seconds", "seed",
         "proof", "solution"]  # fmt: skip
+INTERPRETED = "interpreted_seconds"
+"""A key beside them, where a kernel ran as Python in place of its first compilation."""
 
 
 def solved(command: Command, *arguments: object, status: int = 0, stdin: str = "") -> dict[str, Any]:
@@ -26,7 +28,7 @@ def solved(command: Command, *arguments: object, status: int = 0, stdin: str = "
     assert ran.status == status, ran.err
     assert ran.out.count("\n") == 1
     found: dict[str, Any] = json.loads(ran.out)
-    assert list(found) == KEYS
+    assert [key for key in found if key != INTERPRETED] == KEYS
     return found
 
 
@@ -215,7 +217,11 @@ def test_ctrl_c_prints_the_best_so_far(command: Command, tmp_path: Path) -> None
     assert process.returncode == 130, err
     assert "Traceback" not in err
     found = json.loads(out)
-    assert list(found) == KEYS and found["status"] == "feasible" and found["objective"] >= found["bound"] > 0
+    assert (
+        [key for key in found if key != INTERPRETED] == KEYS
+        and found["status"] == "feasible"
+        and found["objective"] >= found["bound"] > 0
+    )
     assert command("check", path, tmp_path / "s.json").status == 0
     assert all(line.startswith("cp ") and "bound" in line for line in [*told, *err.splitlines()] if line)
 
