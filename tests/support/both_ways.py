@@ -11,8 +11,13 @@ from typing import Any
 
 import numpy as np
 
+from schedgap.benchmarks.instances import workload_of
+from schedgap.catalogue.registry import all_problems
+from schedgap.catalogue.run import run_method
 from schedgap.formulations.common.compiled import Kernel
+from schedgap.formulations.common.errors import InputError
 from schedgap.formulations.common.machine.interpreted import TooLongError
+from schedgap.solvers.result import SolveOptions
 
 
 def bits(value: Any) -> Any:
@@ -72,3 +77,24 @@ def comparing(calls: Counter[str], at_most: int) -> Iterator[None]:
         yield
     finally:
         Kernel.__call__ = before  # type: ignore[method-assign]
+
+
+CALLS = 4
+"""Calls of a kernel that are compared, by problem."""
+
+
+def kernels_compared(problem_id: str) -> list[str]:
+    """The kernels that methods call on two tiny instances; the first calls of each are made both ways."""
+    problem = all_problems()[problem_id]
+    calls: Counter[str] = Counter()
+    preset = workload_of(problem).presets[0]
+    with comparing(calls, CALLS):
+        for seed in range(2):
+            instance = preset.generator(seed, **preset.settings)
+            problem.bound(instance)
+            for method in problem.methods:
+                try:
+                    run_method(problem, instance, method, SolveOptions(threads=1, work_limit=1.0))
+                except InputError:
+                    assert method.kind == "engine" or method.id == "job-pair"  # models with continuous variables
+    return sorted({name.rpartition("-")[0] for name in calls})
