@@ -70,8 +70,8 @@ def _gangs(instance: Any) -> Truth:
 
 
 def _alone(instance: Any) -> tuple[frozenset[str], ...]:
-    """The stage for pods alone, which sets in turn would ask too few of them."""
-    alone = all(sum(group.count for group in gang.pods) == 1 for gang in instance.gangs)
+    """The stage for gangs on one node each, which sets in turn would ask too few of them."""
+    alone = all(sum(group.count for group in gang.pods) == 1 or gang.required == "node" for gang in instance.gangs)
     return (frozenset({"patterns"}),) if alone else ()
 
 
