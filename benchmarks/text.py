@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 
 def number(value: float | None, digits: int = 6) -> str:
@@ -133,3 +133,13 @@ def _lines(row: Sequence[str], width: int) -> list[list[str]]:
     """A row as so many lines as its tallest cell has."""
     parts = [*(cell.split("\n") for cell in row), *([[""]] * (width - len(row)))]
     return [[part[k] if k < len(part) else "" for part in parts] for k in range(max(map(len, parts), default=0))]
+
+
+def markdown_row(cells: Iterable[str]) -> str:
+    """A row of a Markdown table."""
+    return "| " + " | ".join(cell.replace("|", "\\|").replace("\n", " ") for cell in cells) + " |"
+
+
+def markdown_table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """A Markdown table."""
+    return "\n".join([markdown_row(head), "|" + "---|" * len(head), *map(markdown_row, rows)])

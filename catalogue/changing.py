@@ -28,10 +28,7 @@ def aids_of(problem: Problem, instance: Instance, form: str | None, tighten: boo
         return Aids()
 
     def schedules(options: SolveOptions) -> Iterator[tuple[str, Solution]]:
-        remaining = options.deadline.remaining()
-        limited = replace(
-            options, deadline=options.deadline.capped(SECONDS if remaining is None else SHARE * remaining)
-        )
+        limited = replace(options, deadline=options.deadline.part(SHARE, SECONDS))
         for method in problem.heuristics():
             if method.outside_model or method.is_user_defined or limited.deadline.passed:
                 continue

@@ -113,8 +113,7 @@ class Beginning:
         freed = {part for kind in kinds for part in self.changes.mentioned(kind)}
         if not freed:
             return None
-        remaining = self.options.deadline.remaining()
-        seconds = REPAIR_SECONDS if remaining is None else REPAIR_SHARE * remaining
+        until = self.options.deadline.part(REPAIR_SHARE, REPAIR_SECONDS)
         problem = self.model.problem.copy()
         for family, members in layout.variables.items():
             if not layout.kinds[family].decision:
@@ -125,7 +124,7 @@ class Beginning:
                     name = f"repair[{variable.name}]"
                     row = NamedRow(pulp.LpAffineExpression([(variable, 1.0)]), 0, None, float(values[variable]))
                     problem.addConstraint(row, name)
-        options = replace(self.options, deadline=self.options.deadline.capped(seconds))
+        options = replace(self.options, deadline=until)
         fixed = replace(self.model, problem=problem, restriction=True, start=None, bound=None, repair=None)
         try:
             return solve_declarative(lambda: fixed, engine, options, self.check).solution

@@ -206,14 +206,15 @@ class Model:
         options = SolveOptions(deadline=Deadline.after(time_limit), seed=seed, threads=threads)
         if self._declarative.abstract:
             return self._solve_abstract(engine or DEFAULT_ENGINE, options)
-        beginning = Beginning(self._aids, self.declarative, self.changes, self.check, options)
+        changes = self.changes
+        beginning = Beginning(self._aids, self.declarative, changes, self.check, options)
         options = beginning.start(engine or DEFAULT_ENGINE, start)
-        exact_result = self._aids.exact(self.changes, options, self.check) if engine is None else None
+        exact_result = self._aids.exact(changes, options, self.check) if engine is None else None
         if exact_result is not None:
             result = exact_result
         else:
             # engines may add cuts of their own: they get a copy
-            model = with_orderings(self.declarative, self.problem.copy(), self.changes)
+            model = with_orderings(self.declarative, self.problem.copy(), changes)
             model = replace(model, bound=beginning.bound())
             result = solve_declarative(lambda: model, engine or DEFAULT_ENGINE, options, self.check)
         result = self._within(replace(result, info={**beginning.info, **result.info}))

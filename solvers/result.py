@@ -183,6 +183,13 @@ class Deadline:
         other = clock() + seconds
         return Deadline(other if self.moment is None else min(self.moment, other))
 
+    def part(self, share: float, otherwise: float | None = None) -> Deadline:
+        """A share of what remains, from now; without a limit `otherwise` seconds, or none either."""
+        remaining = self.remaining()
+        if remaining is None:
+            return self if otherwise is None else self.capped(otherwise)
+        return self.capped(share * remaining)
+
 
 NO_DEADLINE = Deadline()
 """No limit."""

@@ -12,14 +12,14 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from schedgap.benchmarks.importers import import_instance
 from schedgap.benchmarks.report.compare import MethodRuns, compare
-from schedgap.benchmarks.text import fixed, number
+from schedgap.benchmarks.text import fixed, markdown_table, number
 from schedgap.catalogue.rar_ddls import PROBLEM as RAR_DDLS
 from schedgap.catalogue.run import run_method
 from schedgap.formulations.common.errors import InputError, SchedgapError
@@ -28,7 +28,6 @@ from schedgap.formulations.common.instance import Solution
 from schedgap.formulations.rar_ddls.dynamics import simulate
 from schedgap.formulations.rar_ddls.instance import RarDdlsInstance
 from schedgap.solvers.result import Deadline, SolveOptions, Status
-from schedgap.tools.laboratory.page import markdown_table
 
 THROUGHPUTS = "simulation_throughputs.json"
 
@@ -137,7 +136,7 @@ def proven_row(folder: Path, number_of: int, setting: Setting, limit: float, see
     value = number(best.objective) if best.status is Status.OPTIMAL else f"{number(best.objective)}, not proven"
     cells = [str(number_of), value, number(free), number(apart)]
     cells.append(f"{rings.crossing}, {rings.slowed} of {rings.rings}")
-    return [*cells, *_ratios(found.rows[1:])]
+    return [*cells, *map(_ratio, found.rows[1:])]
 
 
 def whole_row(folder: Path, number_of: int, setting: Setting, limit: float, seed: int, repeat: int) -> list[str]:
@@ -149,7 +148,7 @@ def whole_row(folder: Path, number_of: int, setting: Setting, limit: float, seed
     )
     bound = found.agreement.bound
     value = number(bound) + (", which a heuristic meets" if found.agreement.optimum is not None else "")
-    return [str(number_of), value, *_ratios(found.rows)]
+    return [str(number_of), value, *map(_ratio, found.rows)]
 
 
 def imported(folder: Path, setting: Setting) -> tuple[RarDdlsInstance, list[str]]:
@@ -166,12 +165,8 @@ def _command(setting: Setting) -> str:
     return f"schedgap import gavel {setting.trace} {rates} --problem rar-ddls --set {settings}"
 
 
-def _ratios(rows: Sequence[MethodRuns]) -> list[str]:
-    """The ratio of each method, and of one with a proven bound on it that bound."""
-    return [_ratio(row) for row in rows]
-
-
 def _ratio(row: MethodRuns) -> str:
+    """Its ratio, and the proven bound on it where it has one."""
     if row.ratio is None:
         return "-"
     bounds = [
@@ -180,10 +175,6 @@ def _ratio(row: MethodRuns) -> str:
         if judged.ratio_bound is not None and judged.guarantee.id == REPAIRED
     ]
     return fixed(row.ratio) + (f" (at most {fixed(bounds[0])})" if bounds else "")
-
-
-def _names(rows: Iterable[str]) -> list[str]:
-    return [f"`{name}`" for name in rows]
 
 
 def page(folder: Path, limit: float = 600.0, seed: int = 0, repeat: int = 5) -> str:
@@ -195,7 +186,7 @@ def page(folder: Path, limit: float = 600.0, seed: int = 0, repeat: int = 5) -> 
     limit : seconds for each method
     seed, repeat : seed and number of runs of the heuristics
     """
-    heuristics = _names(method.id for method in RAR_DDLS.methods if method.kind == "heuristic")
+    heuristics = [f"`{method.id}`" for method in RAR_DDLS.methods if method.kind == "heuristic"]
     proven = [*PROVEN, *MEETING]
     lines = [_INTRODUCTION, "", "## Settings", ""]
     lines += [f"{k}. `{_command(setting)}`" for k, setting in enumerate([*proven, *WHOLE], 1)]

@@ -21,6 +21,7 @@ import numpy as np
 
 from schedgap.benchmarks.figures.style import canvas, save
 from schedgap.benchmarks.intervals import interval, plus_minus
+from schedgap.benchmarks.text import markdown_table
 from schedgap.catalogue.gang_placement import PROBLEM
 from schedgap.catalogue.run import run_method
 from schedgap.formulations.common.instance import Json
@@ -208,8 +209,8 @@ def page(results: Mapping[str, Measured], seeds: int) -> str:
         kept = ", ".join(f"{count} {proof}" for proof, count in result.proofs.most_common())
         text = (FAMILIES[family].__doc__ or "").strip()
         lines += [f"**{family}**: {text} {seeds} instances; references: {kept}.", ""]
-        lines += ["| rule | % of the optimum | worst | optimal | from the best rule |", "|---|---|---|---|---|"]
-        lines += ["| " + " | ".join(row) + " |" for row in result.rows()] + [""]
+        head = ("rule", "% of the optimum", "worst", "optimal", "from the best rule")
+        lines += [markdown_table(head, result.rows()), ""]
     instance = GangPlacementInstance.parse(example())
     most, proof = reference(instance, 10.0)
     lines += [f"**Kueue #10574**: 39 GPUs in racks of 19, 10 and 10; optimum {most} ({proof}).", ""]

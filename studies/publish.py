@@ -13,10 +13,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from schedgap.benchmarks.text import markdown_table
 from schedgap.formulations.common.errors import InputError, SchedgapError
 from schedgap.formulations.common.files import write_text
 from schedgap.formulations.common.instance import Json
-from schedgap.tools.laboratory.page import MARK, VERDICTS, markdown_table, wrapped
+from schedgap.tools.laboratory.page import MARK, VERDICTS, wrapped
 from schedgap.tools.laboratory.papers import NAMES, find_paper
 from schedgap.tools.laboratory.rules import State
 from schedgap.tools.laboratory.verdicts import Verdict

@@ -14,9 +14,10 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
+from schedgap.benchmarks.intervals import interval
 from schedgap.benchmarks.report.aggregate import Block, blocks
 from schedgap.benchmarks.report.sheet import Column, Sheet
-from schedgap.benchmarks.text import significant
+from schedgap.benchmarks.text import markdown_row, significant
 
 FEWEST = 6
 """Instances below which no signed-rank test can come below 0.05, and none is made."""
@@ -65,14 +66,17 @@ def signed_rank(first: np.ndarray, second: np.ndarray) -> float | None:
 
     if len(first) < FEWEST:
         return None
-    differences = np.where(np.isclose(first, second, rtol=TIE, atol=0.0), 0.0, first - second)
+    differences = np.where(_are_ties(first, second), 0.0, first - second)
     return 1.0 if not differences.any() else float(wilcoxon(differences, zero_method="wilcox").pvalue)
+
+
+def _are_ties(first: np.ndarray, second: np.ndarray) -> np.ndarray:
+    ties: np.ndarray = np.isclose(first, second, rtol=TIE, atol=0.0)
+    return ties
 
 
 def pairs(ratios: pd.DataFrame) -> dict[tuple[int, int], Pair]:
     """All pairs of columns, i < j, of instances (rows) on which each has a finite ratio."""
-    from schedgap.benchmarks.intervals import interval
-
     columns = [ratios.iloc[:, place].to_numpy(dtype=np.float64) for place in range(ratios.shape[1])]
     couples = list(itertools.combinations(range(len(columns)), 2))
     tests = [signed_rank(columns[i], columns[j]) for i, j in couples]
@@ -80,7 +84,7 @@ def pairs(ratios: pd.DataFrame) -> dict[tuple[int, int], Pair]:
     compared = {}
     for place, (i, j) in enumerate(couples):
         difference = columns[i] - columns[j]
-        ties = np.isclose(columns[i], columns[j], rtol=TIE, atol=0.0)
+        ties = _are_ties(columns[i], columns[j])
         spread = interval(difference)
         half = None if spread is None or spread.half is None else spread.half
         mean = float(difference.mean())
@@ -104,8 +108,6 @@ def comparisons(runs: pd.DataFrame) -> pd.DataFrame:
 
 
 def _rows(block: Block, problem: str) -> list[dict[str, object]]:
-    from schedgap.benchmarks.intervals import interval
-
     common = block.common
     if common.empty:
         return []
@@ -214,9 +216,8 @@ def latex(sheet: Sheet) -> str:
 def markdown(sheet: Sheet) -> str:
     """The sheet as a Markdown table, with its title above and the meanings below."""
     titles, cells, right, _ = sheet.page()
-    rows = [[str(cell).replace("|", r"\|").replace("\n", " ") for cell in row] for row in (titles, *cells)]
     marks = ["---:" if side == "r" else "---" for side in right]
-    table = ["| " + " | ".join(row) + " |" for row in (rows[0], marks, *rows[1:])]
+    table = [markdown_row(map(str, row)) for row in (titles, marks, *cells)]
     notes = " ".join(filter(None, (sheet.legend(page=True), *sheet.notes)))
     return "\n".join([f"**{sheet.title}**", "", *table, "", notes, ""])
 

@@ -172,7 +172,7 @@ def _take_turns(
     """Run heuristics in parts of so much of the time; those that had no turn of the processor."""
     best = known.best
     remaining = best.seconds_left(part)
-    until = _part(best.options.deadline, 1 / part)
+    until = best.options.deadline.part(part)
     turn = 0.0 if remaining is None else TURN * remaining / max(1, len(turns))
     starved = []
     for number, heuristic in enumerate(turns):
@@ -186,7 +186,7 @@ def _take_turns(
         known.note(_name(heuristic), solution)
         seconds = 0.0 if known.empty else known.ask()
         if until.moment is not None:  # the bound's time is not theirs
-            latest = _part(best.options.deadline, 1 / part).moment or 0.0
+            latest = best.options.deadline.part(part).moment or 0.0
             until = Deadline(min(until.moment + seconds, latest))
     return starved
 
@@ -196,9 +196,9 @@ def _run(
 ) -> tuple[Solution | None, bool]:
     """What a heuristic makes, and whether it came to its end before its part of the time was over."""
     own: dict[str, Any] = {"seed": best.options.seed}
-    deadline = _part(until, parts)
+    deadline = until.part(1 / parts)
     if "deadline" in inspect.signature(heuristic).parameters:
-        own["deadline"] = _part(deadline, 1 / BY_ITSELF)
+        own["deadline"] = deadline.part(BY_ITSELF)
     budget = None if deadline.moment is None else Budget(deadline)  # whose run it is watches the memory
     answer: object = None
     try:
@@ -213,11 +213,6 @@ def _run(
             raise
         return None, False
     return _solution(answer), True
-
-
-def _part(until: Deadline, parts: float) -> Deadline:
-    left = until.remaining()
-    return until if left is None else until.capped(left / parts)
 
 
 def _solution(answer: object) -> Solution | None:

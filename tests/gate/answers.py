@@ -117,7 +117,7 @@ class Examination(examining.Examination):
         return whole.get(self.problem.id) or super().step()
 
     def may_be_infeasible(self) -> bool:
-        """That there is no schedule can be claimed only where there might be none."""
+        """Whether "no schedule" may be claimed: only where there might be none."""
         return self.problem.id in ("rar-ddls", "gpu-sharing") or bool(
             getattr(self.instance, "all_jobs_must_finish", False)
         )

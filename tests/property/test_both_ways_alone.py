@@ -151,7 +151,7 @@ def test_calls_of_a_kernel_give_the_same_both_ways(name: str, monkeypatch: pytes
 
 
 def test_a_comparison_notices_a_difference(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of one unit in the last place."""
+    """A fault of one unit in the last place."""
     monkeypatch.setenv("SCHEDGAP_COMPILE", "always")
     kernel: Any = share_now
     assert isinstance(kernel, Kernel) and kernel.twin is not None

@@ -168,14 +168,28 @@ def multiples(model: Model, factors: Sequence[str], most: int = 2) -> Iterator[d
 DEVICE = 4
 
 
+def _with_rows(cases: Iterable[tuple[Data, Fraction, Data]]) -> Iterator[Case]:
+    """Multiples of rows with a device of four parts; a best decision as a point."""
+    for data, optimum, decision in cases:
+        instance, model = as_read(data), Model()
+        gang_placement.rows(instance, {}, model, DEVICE)
+        model = model.finished()
+        point = gang_placement.point(instance, decision, {}, DEVICE)
+        yield Case(instance, optimum, model, multiples(model, ("1", "1/2")), points=[(optimum, point)])
+
+
+def _with_prices(cases: Iterable[tuple[Data, Fraction, Data]], sized: set[int], large: bool) -> Iterator[Case]:
+    """Prices of parts of those sizes of a device of four parts, as far as pods ask for them."""
+    for data, optimum, _ in cases:
+        instance, model = as_read(data), Model()
+        gang_placement.prices(instance, {}, model, DEVICE)
+        sizes = sorted({gang["pods"][0]["gpu"] for gang in data["gangs"]} & sized)
+        yield Case(instance, optimum, model.finished(), list(_priced(len(data["nodes"]), sizes, large)))
+
+
 def gang_prices(*, large: bool = False) -> Iterator[Case]:
     """Values of parts, prices of what devices hold and of whole ones; a value for pods that ask for nothing, too."""
-    for data, optimum, _ in _gangs(large):
-        instance = as_read(data)
-        model = Model()
-        gang_placement.prices(instance, {}, model, DEVICE)
-        sizes = sorted({gang["pods"][0]["gpu"] for gang in data["gangs"]} & {0, 1, 2, 3})
-        yield Case(instance, optimum, model.finished(), list(_priced(len(data["nodes"]), sizes, large)))
+    yield from _with_prices(_gangs(large), {0, 1, 2, 3}, large)
 
 
 def _gangs(large: bool) -> Iterator[tuple[Data, Fraction, Data]]:
@@ -728,32 +742,17 @@ def ring_periods(*, large: bool = False) -> Iterator[Case]:
 
 def gang_rows(*, large: bool = False) -> Iterator[Case]:
     """Multiples of rows with a device of four parts; a best decision as a point."""
-    for data, optimum, decision in _gangs(large):
-        instance = as_read(data)
-        model = Model()
-        gang_placement.rows(instance, {}, model, DEVICE)
-        model = model.finished()
-        point = gang_placement.point(instance, decision, {}, DEVICE)
-        yield Case(instance, optimum, model, multiples(model, ("1", "1/2")), points=[(optimum, point)])
+    yield from _with_rows(_gangs(large))
 
 
 def gang_parts(*, large: bool = False) -> Iterator[Case]:
     """Two gangs of pods with parts of several devices beside each other, or of others; multiples of rows."""
-    for data, optimum, decision in _parted(large):
-        instance, model = as_read(data), Model()
-        gang_placement.rows(instance, {}, model, DEVICE)
-        model = model.finished()
-        point = gang_placement.point(instance, decision, {}, DEVICE)
-        yield Case(instance, optimum, model, multiples(model, ("1", "1/2")), points=[(optimum, point)])
+    yield from _with_rows(_parted(large))
 
 
 def gang_part_prices(*, large: bool = False) -> Iterator[Case]:
     """Prices where pods have parts of several devices."""
-    for data, optimum, _ in _parted(large):
-        instance, model = as_read(data), Model()
-        gang_placement.prices(instance, {}, model, DEVICE)
-        sizes = sorted({gang["pods"][0]["gpu"] for gang in data["gangs"]} & {1, 2, 3})
-        yield Case(instance, optimum, model.finished(), list(_priced(len(data["nodes"]), sizes, large)))
+    yield from _with_prices(_parted(large), {1, 2, 3}, large)
 
 
 def _parted(large: bool) -> Iterator[tuple[Data, Fraction, Data]]:
@@ -820,12 +819,7 @@ def gang_flavours(*, large: bool = False) -> Iterator[Case]:
             ],
             "objectives": ["weight"],
         }
-        optimum, decision = max(_by_flavour(pair, cluster, quota), key=operator.itemgetter(0))
-        instance, model = as_read(data), Model()
-        gang_placement.rows(instance, {}, model, DEVICE)
-        model = model.finished()
-        point = gang_placement.point(instance, decision, {}, DEVICE)
-        yield Case(instance, optimum, model, multiples(model, ("1", "1/2")), points=[(optimum, point)])
+        yield from _with_rows([(data, *max(_by_flavour(pair, cluster, quota), key=operator.itemgetter(0)))])
 
 
 def _by_flavour(
@@ -851,12 +845,7 @@ def _by_flavour(
 
 def gang_subgroups(*, large: bool = False) -> Iterator[Case]:
     """A gang of two groups with levels of their own, and a single pod, on nodes of two racks; multiples of rows."""
-    for data, optimum, decision in _in_subgroups(large):
-        instance, model = as_read(data), Model()
-        gang_placement.rows(instance, {}, model, DEVICE)
-        model = model.finished()
-        point = gang_placement.point(instance, decision, {}, DEVICE)
-        yield Case(instance, optimum, model, multiples(model, ("1", "1/2")), points=[(optimum, point)])
+    yield from _with_rows(_in_subgroups(large))
 
 
 def gang_subgroup_prices(*, large: bool = False) -> Iterator[Case]:

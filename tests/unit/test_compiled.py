@@ -63,7 +63,7 @@ def run(folder: Path, choice: str = "always") -> list[str]:
 def run_here(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> Iterator[Callable[[], list[str]]]:
-    """As :func:`run` in that folder, in this process, whose modules of the folder are loaded anew each time."""
+    """A call of :func:`run` in that folder, in this process, whose modules of the folder are loaded anew each time."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "kept"))
     monkeypatch.setenv("NUMBA_CACHE_DIR", "")
     monkeypatch.setenv("SCHEDGAP_COMPILE", "always")
@@ -410,7 +410,7 @@ for problem, method, preset in (
 
 
 def test_limits_of_time_hold_where_nothing_is_compiled(tmp_path: Path) -> None:
-    """By processor seconds: as Python these calls take minutes."""
+    """Processor seconds count: as Python these calls take minutes."""
     (tmp_path / "calling.py").write_text(LIMITED, encoding="utf-8")
     assert run(tmp_path, "never") == ["time-limit"] * 3
 

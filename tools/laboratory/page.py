@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import json
 import textwrap
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +13,7 @@ from matplotlib.figure import Figure
 from PIL import Image
 
 from schedgap.benchmarks.intervals import interval, plus_minus
-from schedgap.benchmarks.text import significant
+from schedgap.benchmarks.text import markdown_table, significant
 from schedgap.formulations.common.files import write_bytes, write_text
 from schedgap.tools.laboratory.data import Data
 from schedgap.tools.laboratory.declare import MAIN, Item, Metric, Paper
@@ -124,16 +124,6 @@ def wrapped(text: str) -> str:
     return "\n\n".join(
         textwrap.fill(" ".join(part.split()), 118, break_on_hyphens=False) for part in text.strip().split("\n\n")
     )
-
-
-def markdown_row(cells: Iterable[str]) -> str:
-    """A row of a Markdown table."""
-    return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
-
-
-def markdown_table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """A Markdown table."""
-    return "\n".join([markdown_row(head), "|" + "---|" * len(head), *map(markdown_row, rows)])
 
 
 def _page(paper: Paper, findings: Sequence[Finding]) -> str:

@@ -271,8 +271,7 @@ class _Master:
         """A decision of some patterns that has at least so much; the engine's own limit of time is half of the rest."""
         search = IntegerProgram()
         self._program(search, kept, target)
-        left = options.deadline.remaining()
-        return search.search(SearchLimits(MOST_NODES, options.deadline.capped(INFINITY if left is None else left / 2)))
+        return search.search(SearchLimits(MOST_NODES, options.deadline.part(0.5)))
 
     def _prices(self, duals: Floats) -> Iterator[tuple[Floats, Floats]]:
         """Prices of kinds, and factors of components held: those of the linear program, and by size.
