@@ -24,10 +24,12 @@ FEWEST = 6
 TIE = 1e-9
 """Relative difference of two ratios up to which they are equal."""
 COMPARISON_COLUMNS = (
-    "problem", "ratio_to", "groups", "heuristic", "instances", "solved", "mean", "mean_low", "mean_high", "best",
-    "difference", "difference_low", "difference_high", "better", "equal", "worse", "p", "p_holm",
+    "problem", "comparison", "ratio_to", "groups", "heuristic", "instances", "solved", "mean", "mean_low", "mean_high",
+    "best", "difference", "difference_low", "difference_high", "better", "equal", "worse", "p", "p_holm",
 )  # fmt: skip
-"""Columns of ``comparisons.csv``: `best` has the smallest mean, `difference` is to it; low and high end intervals."""
+"""Columns of ``comparisons.csv``: `comparison` is a number within the problem (after a run that was cut, instances of
+one group are compared apart, by the heuristics that they have), `best` has the smallest mean, `difference` is to it;
+low and high end intervals."""
 
 
 @dataclass(frozen=True)
@@ -103,11 +105,15 @@ def pairs(ratios: pd.DataFrame) -> dict[tuple[int, int], Pair]:
 
 def comparisons(runs: pd.DataFrame) -> pd.DataFrame:
     """A row a heuristic of every comparison: its mean, the interval, and what parts it from the best mean."""
-    rows = [row for block in blocks(runs) for row in _rows(block, str(runs.problem.iloc[0]))]
+    rows = [
+        {"problem": str(runs.problem.iloc[0]), "comparison": place, **row}
+        for place, block in enumerate(blocks(runs), start=1)
+        for row in _rows(block)
+    ]
     return pd.DataFrame(rows, columns=list(COMPARISON_COLUMNS))
 
 
-def _rows(block: Block, problem: str) -> list[dict[str, object]]:
+def _rows(block: Block) -> list[dict[str, object]]:
     common = block.common
     if common.empty:
         return []
@@ -122,7 +128,6 @@ def _rows(block: Block, problem: str) -> list[dict[str, object]]:
         assert spread is not None
         half = spread.half
         row: dict[str, object] = {
-            "problem": problem,
             "ratio_to": block.to or "nothing",
             "groups": f"{len(block.batches)} files" if block.files else " ".join(block.batches),
             "heuristic": names[column],
@@ -155,9 +160,10 @@ def _rows(block: Block, problem: str) -> list[dict[str, object]]:
 def paired_sheets(runs: pd.DataFrame) -> list[Sheet]:
     """A table a comparison of two heuristics or more: paired differences to the best mean, and the corrected test."""
     sheets = []
-    for (to, groups), part in comparisons(runs).groupby(["ratio_to", "groups"], sort=False):
+    for _, part in comparisons(runs).groupby("comparison", sort=False):
         if len(part) < 2 or part.instances.iloc[0] < 2:
             continue
+        to, groups = str(part.ratio_to.iloc[0]), str(part.groups.iloc[0])
         count, best = int(part.instances.iloc[0]), str(part.best.iloc[0])
         rows = []
         for row in part.sort_values("mean", kind="stable").to_dict("records"):

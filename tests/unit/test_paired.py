@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections import Counter
 from statistics import fmean, stdev
 
 import numpy as np
 import pandas as pd
 import pytest
 
-from schedgap.benchmarks.report.paired import holm, latex, markdown, pairs, signed_rank
+from schedgap.benchmarks.report.aggregate import Block
+from schedgap.benchmarks.report.paired import comparisons, holm, latex, markdown, paired_sheets, pairs, signed_rank
 from schedgap.benchmarks.report.sheet import Column, Sheet
 
 
@@ -48,6 +50,22 @@ def test_a_difference_has_an_interval_by_instance_and_counts() -> None:
     assert pair.difference == pytest.approx(fmean(difference))
     assert pair.low == pytest.approx(fmean(difference) - half, rel=1e-5)
     assert (pair.better, pair.equal, pair.worse) == (5, 1, 1)
+
+
+def test_instances_of_one_group_with_other_heuristics_are_a_comparison_apart(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A run that was cut has instances on which only some heuristics ran, in the same group and to the same value."""
+    whole = pd.DataFrame([[1.0, 1.5, 1.2], [1.1, 1.3, 1.0]])
+    cut = pd.DataFrame([[1.6, 1.1], [1.4, 1.0]])
+    both = [
+        Block("optimum", ("tiny",), ratios, ratios, labels, Counter())
+        for ratios, labels in ((whole, ("a", "b", "c")), (cut, ("a", "b")))
+    ]
+    monkeypatch.setattr("schedgap.benchmarks.report.paired.blocks", lambda runs: both)
+    runs = pd.DataFrame({"problem": ["toy"]})
+    assert list(comparisons(runs).comparison) == [1, 1, 1, 2, 2]
+    sheets = paired_sheets(runs)
+    assert ["a" in sheets[0].title.split(":")[0].split(), "b" in sheets[1].title.split(":")[0].split()] == [True, True]
+    assert [len(sheet.rows) for sheet in sheets] == [3, 2]
 
 
 def test_tables_for_papers_escape_what_their_form_reserves() -> None:
