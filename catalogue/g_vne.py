@@ -60,6 +60,7 @@ class GVne(FamilyProblem[GVneInstance]):
             "one flow for every ring edge",
             "paper 004, (12)-(19)",
             f"{_MODELS}:build_ilp",
+            changed="schedgap.solvers.exact.g_vne.changed:solve_changed",
         ),
         Form("mcf", "its linear relaxation", "paper 004, (12)-(19)", _mcf, tightens=False),
         Form("augmented", "a copy for every root of a ring", "paper 004, Algorithm 2", _augmented, tightens=False),

@@ -283,7 +283,9 @@ class BranchAndPrice(ABC, Generic[Rules, Item, Prices]):
         objective = float(report.objective)
         if best.bound is not None:
             bound = float(best.bound)
-            best.bound = objective if bound <= best.objective else max(objective, bound * (1 + ROUNDING) * self.unit)
+            best.bound = (
+                objective if bound <= best.objective else max(objective, (bound + ROUNDING * abs(bound)) * self.unit)
+            )
         best.objective, best.unit = objective, 1
 
     def _run(self) -> Termination | None:

@@ -106,5 +106,5 @@ def integer_master(
     for position in chosen:
         load[columns[position].rows] += columns[position].values
     taken = [columns[position].group for position in chosen]
-    within = bool((load <= capacity * (1 + 1e-12)).all()) and len(set(taken)) == len(taken)
+    within = bool((load <= capacity + 1e-12 * np.abs(capacity)).all()) and len(set(taken)) == len(taken)
     return chosen if within else None

@@ -210,12 +210,18 @@ class Model:
         beginning = Beginning(self._aids, self.declarative, changes, self.check, options)
         options = beginning.start(engine or DEFAULT_ENGINE, start)
         exact_result = self._aids.exact(changes, options, self.check) if engine is None else None
+        bound = beginning.bound()
+        if exact_result is not None and not _closed(exact_result) and not options.deadline.passed:
+            # what its floats could not settle an engine may, from where it ended
+            options = replace(options, start=exact_result.solution or options.start)
+            beginning.info["before the engine"] = exact_result.info.get("method")
+            bound, exact_result = bound if exact_result.bound is None else exact_result.bound, None
         if exact_result is not None:
             result = exact_result
         else:
             # engines may add cuts of their own: they get a copy
             model = with_orderings(self.declarative, self.problem.copy(), changes)
-            model = replace(model, bound=beginning.bound())
+            model = replace(model, bound=bound)
             result = solve_declarative(lambda: model, engine or DEFAULT_ENGINE, options, self.check)
         result = self._within(replace(result, info={**beginning.info, **result.info}))
         if result.solution is None or not self._own_objective:
@@ -461,6 +467,11 @@ class Model:
                 raise InputError(f"{what}: {variable} is not determined by a schedule, so no row can be about it")
             if kind.at_least and (upper is None or coefficient * upper < 0):
                 raise InputError(f"{what}: {variable} may be larger than in the schedule, so it can only be limited")
+
+
+def _closed(result: Result) -> bool:
+    """Whether nothing more is to be asked: the answer is proven, or the user has interrupted it."""
+    return result.status in (Status.OPTIMAL, Status.INFEASIBLE) or result.termination is Termination.INTERRUPTED
 
 
 def _in_range(variable: pulp.LpVariable, value: object) -> float:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -11,6 +12,15 @@ from typing import TypeAlias
 Place: TypeAlias = tuple[str, tuple[str | int, ...]]
 """A variable: its family and its key."""
 Sum: TypeAlias = Mapping[Place, Fraction]
+
+
+def whole_terms(terms: Sum, level: Fraction, largest: int) -> tuple[Mapping[Place, int], int, int] | None:
+    """(whole coefficients, whole level, the factor that both were multiplied by); None where a number is too large."""
+    factor = math.lcm(level.denominator, *(c.denominator for c in terms.values()))
+    whole = {place: int(c * factor) for place, c in terms.items()}
+    if max([abs(int(level * factor)), *map(abs, whole.values())]) > largest:
+        return None
+    return whole, int(level * factor), factor
 
 
 @dataclass(frozen=True)
@@ -48,6 +58,20 @@ class Changes:
     def empty(self) -> bool:
         """Whether nothing was changed."""
         return not self.rows and self.objective is None
+
+    def at_most(self, largest: int) -> list[tuple[Mapping[Place, int], int]] | None:
+        """The rows as sums that are at most a level, in whole numbers; None where one of them is above `largest`."""
+        limited: list[tuple[Mapping[Place, int], int]] = []
+        for row in self.rows:
+            whole = whole_terms(row.terms, row.level, largest)
+            if whole is None:
+                return None
+            terms, level, _ = whole
+            if row.sense <= 0:
+                limited.append((terms, level))
+            if row.sense >= 0:
+                limited.append(({place: -c for place, c in terms.items()}, -level))
+        return limited
 
     def families(self) -> frozenset[str]:
         """The families of all variables that a row or the objective is about."""

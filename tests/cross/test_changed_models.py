@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pulp
 import pytest
-from oracles.changed_models import examine
+from oracles.changed_models import examine, workers_on_nodes
 
 import schedgap
 from schedgap.formulations.common.changes import Changes
@@ -18,9 +18,16 @@ NOTICED = (1424,)
 
 
 def test_cp_of_rar_ddls_solves_random_changes_as_enumeration_does() -> None:
-    answers = [examine("rar-ddls", seed) for seed in (*range(30), *FORCED, *NOTICED)]
+    answers = [examine("rar-ddls", seed, beyond=frozenset({"run"})) for seed in (*range(30), *FORCED, *NOTICED)]
     assert answers.count("cp") > 20
     assert set(answers) <= {"cp", "no schedule"}
+
+
+def test_colgen_of_g_vne_solves_random_changes_as_enumeration_does() -> None:
+    beyond = frozenset({"route", "rank"})
+    answers = [examine("g-vne", seed, beyond=beyond, gather=workers_on_nodes) for seed in range(40)]
+    assert answers.count("colgen") > 30
+    assert set(answers) <= {"colgen", "no schedule"}
 
 
 def test_changes_about_rates_go_to_an_engine() -> None:
@@ -35,7 +42,7 @@ def test_enumeration_notices_equals_that_are_ordered_although_a_change_tells_the
 ) -> None:
     monkeypatch.setattr(Changes, "tell_apart", lambda *_: False)
     with pytest.raises(AssertionError):
-        examine("rar-ddls", seed)
+        examine("rar-ddls", seed, beyond=frozenset({"run"}))
 
 
 @pytest.mark.parametrize("problem", ["hadar", "gpu-sharing", "g-vne", "ddljs", "gang-placement"])

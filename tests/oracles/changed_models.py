@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from fractions import Fraction
+from typing import TypeAlias
 
 import pulp
 
@@ -19,17 +20,27 @@ ROWS = 3
 """Own rows at most."""
 
 
+Terms: TypeAlias = list[tuple[pulp.LpVariable, float]]
+
+
 def change(
-    model: Model, points: Sequence[dict[pulp.LpVariable, float]], rng: random.Random, families: frozenset[str]
+    model: Model,
+    points: Sequence[dict[pulp.LpVariable, float]],
+    rng: random.Random,
+    families: frozenset[str],
+    gather: Callable[[Model, Terms], Terms] = lambda _, terms: terms,
 ) -> None:
-    """Add random rows, each kept by some schedule, and half the time an objective, over variables of these families."""
+    """Add random rows, each kept by some schedule, and half the time an objective, over variables of these families.
+
+    `gather` may put further variables into a sum.
+    """
     layout = model.declarative.layout
     assert layout is not None
     sums = []
     for _ in range(rng.randint(0, ROWS) + 1):
         terms = [(v, c) for v, c in random_terms(layout, list(points), rng) if layout.family_of[v] in families]
         if terms:
-            sums.append(terms)
+            sums.append(gather(model, terms))
     goal = sums.pop() if sums and rng.random() < 0.5 else None
     for terms in sums:
         level = sum(c * rng.choice(points)[v] for v, c in terms)
@@ -37,6 +48,19 @@ def change(
         model.add(pulp.LpConstraint(expression, rng.choice([-1, -1, 1, 1, 0]), None, level))
     if goal is not None:
         getattr(model, rng.choice(["minimise", "maximise"]))(pulp.LpAffineExpression(goal))
+
+
+def workers_on_nodes(model: Model, terms: Terms) -> Terms:
+    """Of g-vne: the sum over all positions of all sizes for each job and node that the sum is about."""
+    key_of = {v: key for key, v in model.variables["place"].items()}
+    gathered: dict[pulp.LpVariable, float] = {}
+    for variable, coefficient in terms:
+        if variable not in key_of:
+            gathered[variable] = coefficient
+            continue
+        job, _, _, node = key_of[variable]
+        gathered |= {v: coefficient for key, v in model.variables["place"].items() if key[::3] == (job, node)}
+    return list(gathered.items())
 
 
 def best_of(model: Model, points: Sequence[dict[pulp.LpVariable, float]]) -> Fraction | None:
@@ -60,8 +84,20 @@ def best_of(model: Model, points: Sequence[dict[pulp.LpVariable, float]]) -> Fra
     return sense * min(values) if values else None
 
 
-def examine(name: str, seed: int, engine: str | None = None) -> str:
+def examine(
+    name: str,
+    seed: int,
+    engine: str | None = None,
+    *,
+    beyond: frozenset[str] = frozenset(),
+    gather: Callable[[Model, Terms], Terms] = lambda _, terms: terms,
+) -> str:
     """One changed model: the answer and enumeration agree. What answered: the exact method or the engine's name.
+
+    Parameters
+    ----------
+    beyond : families that no change is about
+    gather : see :func:`change`
 
     Raises
     ------
@@ -75,8 +111,7 @@ def examine(name: str, seed: int, engine: str | None = None) -> str:
     points = [dict(values) for solution in schedules if (values := _point(model, solution))]
     if not points:
         return "no schedule"
-    families = frozenset(model.variables) - (frozenset({"run"}) if name == "rar-ddls" else frozenset())
-    change(model, points, rng, families)
+    change(model, points, rng, frozenset(model.variables) - beyond, gather)
     expected = best_of(model, points)
     result = model.solve(engine)
     what = f"{name} {seed}: {result} of {[str(model.problem.constraints[n]) for n in model.own_rows]}, {expected}"

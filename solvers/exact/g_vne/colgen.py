@@ -41,6 +41,15 @@ def utility_unit(instance: GVneInstance) -> float:
     return float(unit) if unit >= FINEST * total else 0.0
 
 
+def too_large(instance: GVneInstance) -> str | None:
+    """Why exact pricing is not tried; None where it is."""
+    data = tables(instance)
+    steps = 0 if data.forest is not None else int((data.longest * data.eligible.sum(axis=1) ** 3).sum())
+    if data.jobs * data.nodes * data.utility.shape[1] <= MOST_STATES and steps <= MOST_STEPS:
+        return None
+    return f"{data.jobs} jobs, {data.nodes} nodes and rings of {data.utility.shape[1] - 1}: too many"
+
+
 def solve_colgen(
     instance: GVneInstance,
     options: SolveOptions,
@@ -72,13 +81,10 @@ def solve_colgen(
         ``rows``, ``relaxed`` (jobs priced optimistically).
     """
     began = time.monotonic()
-    data = tables(instance)
-    steps = 0 if data.forest is not None else int((data.longest * data.eligible.sum(axis=1) ** 3).sum())
-    if data.jobs * data.nodes * data.utility.shape[1] > MOST_STATES or steps > MOST_STEPS:
-        info = {"reason": f"{data.jobs} jobs, {data.nodes} nodes and rings of {data.utility.shape[1] - 1}: too many"}
-        return Result(
-            Status.UNKNOWN, termination=Termination.TOO_LARGE, solve_seconds=time.monotonic() - began, info=info
-        )
+    reason = too_large(instance)
+    if reason is not None:
+        seconds = time.monotonic() - began
+        return Result(Status.UNKNOWN, termination=Termination.TOO_LARGE, solve_seconds=seconds, info={"reason": reason})
     search = _searched(instance, options, root_tolerance)
     facts = {
         "cuts": len(search.subproblem.cuts),

@@ -24,6 +24,7 @@ from schedgap.solvers.column_generation import (
 from schedgap.solvers.exact.g_vne.branching import allowed, branch
 from schedgap.solvers.exact.g_vne.diving import dive
 from schedgap.solvers.exact.g_vne.node_rules import Rules
+from schedgap.solvers.exact.g_vne.own_rows import OwnRows
 from schedgap.solvers.exact.g_vne.ring_choices import SLACK, RingChoices
 from schedgap.solvers.exact.g_vne.subproblem import RingSubproblem
 from schedgap.solvers.result import SolveOptions
@@ -50,6 +51,7 @@ class RingSearch(BranchAndPrice[Rules, Column, Floats]):
     unit : what a utility of 1 is worth there
     step : every utility is a multiple of it; 0 where that is not known
     root_tolerance : relative difference of bound and value at which the root's LP is left
+    user_rows : rows and worth of a user's own
     """
 
     again_after = 40
@@ -65,8 +67,9 @@ class RingSearch(BranchAndPrice[Rules, Column, Floats]):
         unit: float,
         step: float,
         root_tolerance: float,
+        user_rows: OwnRows | None = None,
     ) -> None:
-        self.subproblem = RingSubproblem(instance)
+        self.subproblem = RingSubproblem(instance, user_rows=user_rows)
         self.rings = RingChoices(self.subproblem, options.seed)
         super().__init__(options, self.rings, check, unit=unit, step=step)
         data = self.subproblem.data

@@ -16,6 +16,7 @@ from schedgap.formulations.g_vne.network_tables import Forest, NetworkTables, ta
 from schedgap.solvers.column_generation import Column, Master, Priced, RowBounds
 from schedgap.solvers.exact.g_vne.graph_pricing import GraphPricing, Walk
 from schedgap.solvers.exact.g_vne.node_rules import Rules
+from schedgap.solvers.exact.g_vne.own_rows import OwnRows
 from schedgap.solvers.exact.g_vne.server_cuts import Cut, clique, most_violated
 from schedgap.solvers.exact.g_vne.tree_pricing import Tree, TreePrices, price_tree, split_links
 
@@ -57,6 +58,7 @@ class RingSubproblem:
         otherwise they are what the augmented LP mixes: any number of workers on a server where one fits
     sizes : (J,) the only ring size of each job, 0 for a job without one; None allows all
     linked : otherwise links are free and join everything: rings are sets of workers, for bounds only
+    user_rows : rows and worth of a user's own
 
     Notes
     -----
@@ -65,9 +67,16 @@ class RingSubproblem:
     """
 
     def __init__(
-        self, instance: GVneInstance, *, capped: bool = True, sizes: Ints | None = None, linked: bool = True
+        self,
+        instance: GVneInstance,
+        *,
+        capped: bool = True,
+        sizes: Ints | None = None,
+        linked: bool = True,
+        user_rows: OwnRows | None = None,
     ) -> None:
         self.instance = instance
+        self.user_rows = user_rows
         self.data: NetworkTables = tables(instance)
         self.capped = capped
         data = self.data
@@ -76,6 +85,8 @@ class RingSubproblem:
         self.linked = linked
         self.forest = data.forest if linked else _star(data.nodes)
         self.worth = data.utility.copy()
+        if user_rows is not None and user_rows.worth is not None:
+            self.worth = np.where(np.isfinite(data.utility), user_rows.worth, -np.inf)
         if sizes is not None:
             keep = np.arange(self.worth.shape[1])[None, :] == sizes[:, None]
             self.worth = np.where(keep, self.worth, -np.inf)
@@ -123,6 +134,9 @@ class RingSubproblem:
             for e in np.flatnonzero(most > data.bandwidth):
                 self.link_row[e] = len(rows)
                 rows.append(RowBounds(upper=reachable_limit(float(data.bandwidth[e]), edge)))
+        self.first_own = len(rows)
+        if self.user_rows is not None:
+            rows += [RowBounds(upper=float(limit)) for limit in self.user_rows.upper]
         self.rows = rows
         self.first_cut = len(rows)
 
@@ -149,9 +163,14 @@ class RingSubproblem:
                 row = int(self.link_row[place])
                 if row >= 0:
                     load[row] = load.get(row, 0.0) + width
+        worth = float(self.worth[ring.job, ring.size])
+        if self.user_rows is not None:
+            entries, extra = self.user_rows.entries(ring.job, ring.hosts, ring.counts)
+            load |= {self.first_own + int(n): float(entries[n]) for n in np.flatnonzero(entries)}
+            worth += extra
         rows = np.array(sorted(load), dtype=np.int64)
         values = np.array([load[int(row)] for row in rows], dtype=float)
-        return Column(ring.job, float(self.worth[ring.job, ring.size]), rows, values, ring)
+        return Column(ring.job, worth, rows, values, ring)
 
     def separate(self, columns: Sequence[Column], weights: Floats) -> int:
         """Add the cuts that a solution of the master breaks as rows of the subproblem; how many.
@@ -257,6 +276,10 @@ class RingSubproblem:
         """Prices of nodes and links, and what rings of each size are worth and the largest one, under rules."""
         node, link = self.prices(duals, rules)
         worth = np.where(np.isfinite(self.worth), weight * np.where(np.isfinite(self.worth), self.worth, 0.0), -np.inf)
+        if self.user_rows is not None:
+            charges = duals[self.first_own : self.first_cut]
+            node = node + self.user_rows.worker_prices(charges, weight)[:, :, None] * np.arange(self.worth.shape[1])
+            worth = worth - self.user_rows.ring_prices(charges)
         worth[rules.out] = -np.inf
         return node, link, worth, np.where(rules.out, 0, self.longest)
 

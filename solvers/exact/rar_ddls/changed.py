@@ -7,13 +7,12 @@ placement are excluded by one clause, and the search goes on.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
-from schedgap.formulations.common.changes import Changes, Sum
+from schedgap.formulations.common.changes import Changes, Sum, whole_terms
 from schedgap.formulations.common.check import CheckReport
 from schedgap.formulations.common.instance import Solution
 from schedgap.formulations.common.numbers import MINIMISE
@@ -72,12 +71,7 @@ def solve_changed(instance: RarDdlsInstance, changes: Changes, options: SolveOpt
 
 
 def _scaled(terms: Sum, level: Fraction) -> tuple[Mapping[Any, int], int, int] | None:
-    """(whole coefficients, whole level, factor); None where a number is too large."""
-    factor = math.lcm(level.denominator, *(c.denominator for c in terms.values()))
-    whole = {place: int(c * factor) for place, c in terms.items()}
-    if max([abs(int(level * factor)), *map(abs, whole.values())]) > LARGEST:
-        return None
-    return whole, int(level * factor), factor
+    return whole_terms(terms, level, LARGEST)
 
 
 class _Changed:
