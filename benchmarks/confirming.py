@@ -1,4 +1,4 @@
-"""A second look at an answer that rests on one program's word: a certificate, or an engine of another make."""
+"""A second look at an answer that rests on one solver alone: a certificate, or an engine of another make."""
 
 from __future__ import annotations
 

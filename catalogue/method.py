@@ -288,7 +288,7 @@ def _apart(file: Path, folder: Path) -> bool:
 def check_signature(function: Function, who: str, given: Mapping[str, object]) -> None:
     """Refuse a function that cannot be called with an instance and the keywords `given`.
 
-    Raises InputError: the line names the call and the signature that a heuristic has.
+    Raises InputError: the line names the call and the signature that a heuristic has; it begins with `who`, if not "".
     """
     try:
         signature = inspect.signature(function)
@@ -299,9 +299,8 @@ def check_signature(function: Function, who: str, given: Mapping[str, object]) -
     except TypeError as error:
         name = getattr(function, "__name__", type(function).__name__)
         call = ", ".join(["instance", *(f"{key}={value!r}" for key, value in given.items())])
-        raise InputError(
-            f"{who}: cannot be called as {name}({call}): {error}; write it as def {name}(instance, *, seed)"
-        ) from None
+        cause = f"cannot be called as {name}({call}): {error}; write it as def {name}(instance, *, seed)"
+        raise InputError(f"{who}: {cause}" if who else cause) from None
 
 
 def users_name(function: str | Function) -> str:

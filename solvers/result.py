@@ -78,7 +78,7 @@ class Proof(StrEnum):
         return {
             Proof.CERTIFIED: "a checker accepted an exact proof",
             Proof.AGREED: "two engines of different makes",
-            Proof.CLAIMED: "one program's word",
+            Proof.CLAIMED: "one solver alone",
         }[self]
 
 

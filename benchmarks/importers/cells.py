@@ -111,7 +111,7 @@ def moment(cell: str) -> float:
         except ValueError:
             raise ValueError("must be a date and time such as 2020-06-09 18:41:01") from None
         return (found if found.tzinfo else found.replace(tzinfo=UTC)).timestamp()
-    seconds = number(text, "seconds or a date and time")
+    seconds = number(text, "seconds or a date and time such as 2020-06-09 18:41:01")
     if seconds < 0:
         raise LeftOut("has a negative time")
     return seconds

@@ -236,7 +236,7 @@ def _plain(target: Callable[..., Instance], usual: Any) -> Callable[..., tuple[I
             **{"iterations": iterations, "batch": batch, "start": start, "end": end, "nodes": nodes},
             **{"tenant": tenant, "user": user, "kind": kind},
         }
-        form = user_table({field: name for field, name in named.items() if name is not None}, unit)
+        form = user_table({field: name for field, name in named.items() if name is not None}, unit, file=files[0])
         trace = read_trace(form, files, jobs, first, keep, servers, server_gpus, seed, time_scale)
         if arrival is None:
             trace.notes.add("all jobs arrive at once: no column is named as arrival")
@@ -245,23 +245,33 @@ def _plain(target: Callable[..., Instance], usual: Any) -> Callable[..., tuple[I
     return read
 
 
-def user_table(columns: Mapping[str, str], unit: str = "s", where: str = "import csv: --set") -> Format:
+def user_table(
+    columns: Mapping[str, str], unit: str = "s", where: str = "import csv: --set", file: str | Path | None = None
+) -> Format:
     """The format of a table whose columns a user names.
 
     Raises InputError: it does not say how many GPUs, or how long; a field or a unit that there is not. `where` begins
-    the line.
+    the line, which ends with the first line of the file.
     """
     timed = "duration" in columns or "iterations" in columns or {"start", "end"} <= set(columns)
     if "gpus" not in columns or not timed:
-        raise InputError(
-            f"{where} must name the columns: gpus=..., and duration=... or iterations=... (or start=... and end=...)"
-        )
+        wanted = "gpus=..., and duration=... or iterations=... (or start=... and end=...)"
+        raise InputError(f"{where} must name the columns: {wanted}{_first_line(file)}")
     if unit not in _UNITS:
         raise InputError(f"{where} unit: must be one of {', '.join(_UNITS)}, got {unit!r}")
     for field in columns:
         if field not in COLUMNS:
             raise InputError(f"{where}: no field {field!r} (fields: {', '.join(COLUMNS)}){near(field, COLUMNS)}")
     return table(columns, _UNITS[unit])
+
+
+def _first_line(file: str | Path | None) -> str:
+    """What the file begins with, for the end of a message."""
+    if file is None:
+        return ""
+    with opened(file, lenient=True) as table_file:
+        line = table_file.readline(200).strip()
+    return f"; {file} begins with {line!r}"
 
 
 def read_trace(

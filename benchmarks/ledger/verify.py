@@ -99,9 +99,8 @@ def verify(
         ids = guarantees or [claim.id for claim in own] or known
         for name in ids:
             if name not in known:
-                raise InputError(
-                    f"guarantee: unknown guarantee {name!r}, one of: {', '.join(known)}{near(name, known)}"
-                )
+                others = near(name, known) or f", one of: {', '.join(known)}"
+                raise InputError(f"guarantee: unknown guarantee {name!r}{others}")
         chosen = [known[name] for name in dict.fromkeys(ids)]
         count = INSTANCES if instances is None else instances
         if count < 1:

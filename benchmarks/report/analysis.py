@@ -87,7 +87,7 @@ def instances(runs: pd.DataFrame) -> pd.DataFrame:
 
 
 def claimed_only(every: pd.DataFrame) -> int:
-    """How many of these instances have an optimum, or no schedule, by one program's word alone."""
+    """How many of these instances have an optimum, or no schedule, by one solver alone."""
     settled = every.optimum.notna() | every.infeasible
     return int((settled & ~every.proven.isin([Proof.CERTIFIED, Proof.AGREED])).sum())
 

@@ -1,4 +1,4 @@
-"""What exact methods got wrong in a run: claimed optima that are none, wrong bounds, exits 5, exceptions."""
+"""What exact methods got wrong in a run: claimed optima that are none, wrong bounds, clashes, exceptions."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class Faults:
         """One line."""
         return (
             f"{self.answers:,} exact answers to {self.instances:,} instances: {self.false_optima} false optima, "
-            f"{self.false_infeasible} false infeasible, {self.wrong_bounds} wrong bounds, {self.exits} exits 5, "
+            f"{self.false_infeasible} false infeasible, {self.wrong_bounds} wrong bounds, {self.exits} clashes, "
             f"{self.exceptions} exceptions; {self.refusals} refusals"
         )
 

@@ -145,7 +145,7 @@ def profile_figures(problem: Problem, runs: pd.DataFrame, places: Mapping[str, i
     """Performance profiles: the share of instances on which a method is within a factor of the best schedule known.
 
     One for each set of heuristics that ran on the same instances, those with a proven optimum and the others
-    together. A method that found nothing, or earned nothing of something, never counts.
+    together. A method that found nothing, or has value 0 where more is possible, never counts.
     """
     groups: dict[tuple[str, ...], list[Block]] = {}
     for block in blocks(runs):

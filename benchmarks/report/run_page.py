@@ -130,7 +130,7 @@ def _report_page(folder: Path, analysis: Analysis, meta: Mapping[str, Any]) -> s
     tiles = [
         (len(every), "instances"),
         (int(every.optimum.notna().sum()), "with an optimum"),
-        (claimed_only(every), "optimal or infeasible by one program's word"),
+        (claimed_only(every), "optimal or infeasible by one solver alone"),
         (len(runs), "runs of methods"),
         (len(analysis.disagreements), "disagreements"),
         (len(refuted), "claims tried and refuted on these runs"),
@@ -185,7 +185,7 @@ def _headline(analysis: Analysis, every: pd.DataFrame) -> str:
     count = len(analysis.problems)
     problems = f"{count} problem{'s' if count > 1 else ''}"
     text = f"{len(every)} instances of {problems}, {proven} of them settled"
-    text += f" ({claimed} by one program's word)" if (claimed := claimed_only(every)) else ""
+    text += f" ({claimed} by one solver alone)" if (claimed := claimed_only(every)) else ""
     nothing = worst.ratio == math.inf
     if len(worst[~nothing]):
         one = worst[~nothing].sort_values("ratio").iloc[-1]

@@ -67,7 +67,7 @@ def counted(runs: pd.DataFrame) -> str:
     parts += [f"{rest} with a certified bound only"] if rest else []
     line = f"{len(every)} instance{'s' * (len(every) > 1)} ({text}): {', '.join(parts)}"
     claimed = claimed_only(every)
-    return f"{line}; {claimed} by one program's word" if claimed else line
+    return f"{line}; {claimed} by one solver alone" if claimed else line
 
 
 def _findings(analysis: Analysis) -> str:

@@ -27,7 +27,7 @@ from schedgap.benchmarks.text import nearest, percent, seconds, significant, spa
 from schedgap.benchmarks.worst import worst_instances
 from schedgap.catalogue.problem import Problem
 
-ZERO = "on how many it earned nothing of something: no ratio, and in no mean"
+ZERO = "on how many it has value 0 where more is possible: no ratio, and in no mean"
 
 
 CLOCK = (
@@ -97,7 +97,7 @@ def _worst(ratio: float) -> str:
 
 def _means(rows: Sequence[Sequence[str]], word: str) -> str:
     """What a word in place of a ratio means, where it is there."""
-    return f"; {word}: it earned nothing of something" if any(word in row for row in rows) else ""
+    return f"; {word}: it has value 0 where more is possible" if any(word in row for row in rows) else ""
 
 
 def worst_known(problem: str, label: str) -> str:
@@ -137,12 +137,12 @@ def answer_sheet(analysis: Analysis) -> Sheet:
         ),
         Column(
             "median",
-            "of all that it solved; unbounded: on half of them it earned nothing of something",
+            "of all that it solved; unbounded: on half of them it has value 0 where more is possible",
             plain="median ratio",
         ),
         Column(
             "worst",
-            "the largest ratio on what it solved; unbounded on n: on so many it earned nothing of something",
+            "the largest ratio on what it solved; unbounded on n: on so many it has value 0 where more is possible",
             plain="worst ratio",
         ),
         Column("solved", "instances on which it found a schedule, of all with a known optimum, or a bound"),
@@ -268,7 +268,7 @@ def exact_sheet(runs: pd.DataFrame, times: bool) -> Sheet:
         Column("nothing", "neither a schedule nor a proof, or an error", count=True),
         Column("certified", "of the proven ones, the checker of certificates accepted a proof in this run", count=True),
         Column("agreed", "engines of different makes prove the same", count=True),
-        Column("claimed", "by one program's word", count=True),
+        Column("claimed", "by one solver alone", count=True),
     ]
     if times:
         columns += [Column("mean s", f"seconds of a run, building included; {CLOCK}"), Column("worst s")]

@@ -16,7 +16,7 @@ from schedgap.benchmarks.text import significant
 
 REFUTED, HELD = "#D55E00", "#0072B2"
 UNBOUNDED = "inf on {}"
-"""The worst ratio where the heuristic earned nothing of something on so many instances."""
+"""The worst ratio where the heuristic has value 0 where more is possible on so many instances."""
 SHARES = 1e-3, 10.0
 """The range of shares that the picture shows; what lies outside is drawn at its end, as an arrow."""
 
@@ -30,7 +30,9 @@ def statement_sheet(rows: Sequence[Statement]) -> Sheet:
         Column("of", "the heuristic that it is about", right=False, plain="about"),
         Column("on", "instances to which it applies, of those drawn to meet its assumptions", plain="applies to"),
         Column("mean", "mean ratio to the proven optimum, without unbounded ones", plain="mean ratio"),
-        Column("worst", "largest ratio; inf on k: on so many it earned nothing of something", plain="worst ratio"),
+        Column(
+            "worst", "largest ratio; inf on k: value 0 on so many, where more is possible", plain="worst ratio"
+        ),
         Column("load", "largest load over capacity of answers that may exceed it, whose ratio may be below 1"),
         Column("bound", "the proven bound on the ratio, on the instance of the largest share", plain="bound there"),
         Column(

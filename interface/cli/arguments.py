@@ -44,6 +44,8 @@ class Parser(argparse.ArgumentParser):
         if wrong is None:
             listed = re.search(r"unrecognized arguments: ([\w.+-]+)", message)
             comma = listed is not None and "methods" in known
+            if comma and re.search(r"unrecognized arguments: \S+\.json\b", message):
+                return "; several instances are for bench, which compares in pairs: schedgap bench A.json B.json"
             return f"; several methods are joined by commas: --methods A,{listed[1]}" if listed and comma else ""
         from schedgap.reading import near
 

@@ -78,7 +78,7 @@ def test_for_a_person(command: Command, data: Path, tmp_path: Path) -> None:
     assert ran.status == 0 and all(line.startswith("highs ") for line in ran.err.splitlines())
     assert lines[0].startswith("rar-02-colocated-optimum: ")
     fields = dict(line.split(maxsplit=1) for line in lines[1:])
-    assert fields["proof"] == "claimed: one program's word"
+    assert fields["proof"] == "claimed: one solver alone"
     assert (
         fields["status"] == "optimal, claimed by highs"
         and fields["makespan"] == "5 slots"

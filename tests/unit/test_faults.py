@@ -21,7 +21,7 @@ def test_a_run_without_faults_says_so(tmp_path: Path) -> None:
     run = bench(["quick"], out=tmp_path / "r", workers=1, problems=[toy()])
     faults = faults_in(run.analysis)
     assert faults.none and faults.instances > 0 and faults.answers >= faults.instances
-    assert "0 false optima, 0 false infeasible, 0 wrong bounds, 0 exits 5, 0 exceptions; 0 refusals" in run.text
+    assert "0 false optima, 0 false infeasible, 0 wrong bounds, 0 clashes, 0 exceptions; 0 refusals" in run.text
     assert faults.to_text() in (tmp_path / "r" / TABLE).read_text()
     assert not (tmp_path / "r" / "disagreements").exists()
 

@@ -360,7 +360,7 @@ BAD: dict[str, tuple[str, str, str | None, str]] = {
         "csv",
         "id;g;in;from;to\na;1;1;3;1,000.5\n",
         None,
-        "line 2: to: must be seconds or a date and time, got '1,000.5'",
+        "line 2: to: must be seconds or a date and time such as 2020-06-09 18:41:01, got '1,000.5'",
     ),
     "csv: a node without its number": (
         "csv",

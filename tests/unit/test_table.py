@@ -293,7 +293,7 @@ def test_the_table_tells_ratios_bounds_and_verdicts(folder: Path) -> None:
     lines = text.splitlines()
     assert (
         "4 instances (4 random): 2 with an optimum, 1 infeasible, 1 with a certified bound only; "
-        "3 by one program's word" in lines
+        "3 by one solver alone" in lines
     )
     assert "Ratio to the proven optimum, 2 instances" in lines
     listed = next(line for line in lines if line.startswith("list"))

@@ -108,7 +108,7 @@ def format_of(name: str | None, path: str | Path, columns: Mapping[str, object],
         return detect(path, bool(names))
     if name in (None, "csv"):
         named = {key: str(value) for key, value in columns.items()}
-        form = user_table(named, named.pop("unit", "s"), "--set")
+        form = user_table(named, named.pop("unit", "s"), "--set", path)
         if "arrival" not in named:
             raise InputError("--set must name the column arrival=...: an audit needs when jobs were submitted")
         return form

@@ -267,7 +267,7 @@ class Card:
                 known = _figures(ratios)
                 cells += [str(len(ratios)), _with_half(ratios), fixed(known["median"]), fixed(known["worst"])]
             rows.append(cells)
-        infinite = ("inf: it earned nothing of something.",) if any("inf" in row for row in rows) else ()
+        infinite = ("inf: it has value 0 where more is possible.",) if any("inf" in row for row in rows) else ()
         title = "Ratio to proven optima, and to certified bounds where no optimum is proven"
         found = [Sheet(title, (*names, *optima, *bounds), rows, infinite)]
         columns = (

@@ -26,7 +26,7 @@ MOST_SEED = 2**53 - 1
 def add_evaluate(parser: argparse.ArgumentParser) -> None:
     """Arguments of ``evaluate``."""
     parser.add_argument("scheduler", metavar="SCHEDULER", help="file.py:function or package.module:function")
-    parser.add_argument("--problem", required=True, metavar="P", help="the problem whose instances it takes")
+    parser.add_argument("--problem", metavar="P", help="the problem whose instances it takes (default: that of --on)")
     parser.add_argument(
         "--on", nargs="+", default=[], metavar="FILE", help="instances of your own, instead of families"
     )
@@ -63,6 +63,7 @@ def run_evaluate(arguments: argparse.Namespace) -> int:
     """Judge a scheduler; 1 where it fails on an instance, 4 where it fails on all."""
     from schedgap import evaluate
 
+    arguments.problem = arguments.problem or _problem_of(arguments.on)
     if arguments.frozen:
         return _run_frozen(arguments)
     card = call(evaluate, arguments, arguments.scheduler, arguments.problem)
@@ -70,6 +71,19 @@ def run_evaluate(arguments: argparse.Namespace) -> int:
     if card.folder is None:
         return INTERRUPTED
     return _status(card.feasible, len(card.trials))
+
+
+def _problem_of(files: list[str]) -> str:
+    """The problem of the first instance; another one among the rest is refused where they are read.
+
+    Raises InputError: there is no file.
+    """
+    from schedgap import InputError
+    from schedgap.catalogue.registry import load_instance
+
+    if not files:
+        raise InputError("--problem: is required without --on (problems: schedgap list)")
+    return load_instance(files[0])[0].id
 
 
 def _run_frozen(arguments: argparse.Namespace) -> int:

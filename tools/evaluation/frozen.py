@@ -13,6 +13,7 @@ import math
 import statistics
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
@@ -132,11 +133,19 @@ class Development:
             [one.entry.id.partition("/")[2], fixed(one.ratio), one.to, f"{one.failure} {one.message[:80]}".strip()]
             for one in self.attempts
         ]
+        if not self.feasible:  # mostly one mistake, in as many rows
+            failures = Counter(row[-1] for row in rows)
+            rows = [next(row for row in rows if row[-1] == failure) for failure in failures]
+            rows = [[_and_more(row[0], failures[row[-1]] - 1), *row[1:]] for row in rows]
         lines = [
             f"{self.scheduler} on {self.problem}: development score {self.score:.4f}, no card",
             f"feasible on {self.feasible} of {len(self.attempts)} stored instances, {self.seconds:.2f} s",
         ]
         return printable("\n".join([*lines, "", table(head, rows, right=" r")]), "\n")
+
+
+def _and_more(name: str, others: int) -> str:
+    return f"{name} and {others} more" if others else name
 
 
 def _shown(attempt: Attempt) -> dict[str, Json]:

@@ -312,7 +312,7 @@ def main(argv: list[str]) -> None:
     try:
         scheduler = import_users(setup["scheduler"])
         if not setup["policy"]:
-            check_signature(scheduler, "it", {"seed": 0})
+            check_signature(scheduler, "", {"seed": 0})
         elif not (isinstance(scheduler, type) and callable(getattr(scheduler, "decide", None))):
             raise InputError("--online takes a class with decide(state) -> actions")
         answer["preempts"] = getattr(scheduler, "preempts", False) is True

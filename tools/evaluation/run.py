@@ -57,6 +57,15 @@ LARGEST_KEPT = 1 << 20
 """Bytes of a solution that is kept: there may be many, each with millions of them."""
 
 
+def _given(instance: InstanceLike, problem: Problem) -> Instance:
+    """An instance of the problem; InputError names the file that has another one's."""
+    found, read = read_instance(instance)
+    if found.id != problem.id:
+        where = "instance" if isinstance(instance, Instance) else instance
+        raise InputError(f"{where}: is of {found.id}, not of {problem.id}")
+    return read
+
+
 def evaluate(
     scheduler: str | Callable[..., object],
     problem: str,
@@ -141,7 +150,7 @@ def evaluate(
     families = parsed_settings(chosen, settings) if settings else {}
     with held(Path(out), lambda one: (one / "card.json").exists()) as folder, claims_from(claims):
         bounds = replace(bounds, closed=(*files_among(on), folder), heuristics_only=held_out)
-        given, told = [read_instance(one)[1] for one in on], estimates_of(online, estimates)
+        given, told = [_given(one, chosen) for one in on], estimates_of(online, estimates)
         card = _card(
             named, chosen, given, families, told, each, bounds, seed, budget, folder, workers, cluster, progress
         )

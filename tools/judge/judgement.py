@@ -286,7 +286,7 @@ class Judgement:
         low, limit, total = self.reached, self.most, number(float(self.waiting))
         what = f"of {total} waiting {self.unit}{'' if self.waiting == 1 else 's'}"
         optimal = low == limit and self.best.status is Status.OPTIMAL
-        word = " by one program's word" if self.proof_of_limit == "claimed" else ""
+        word = " by one solver alone" if self.proof_of_limit == "claimed" else ""
         if optimal and self.deciding is None and self.placed == low and self.report.feasible:
             if low == self.waiting:
                 every = what.removeprefix("of ")

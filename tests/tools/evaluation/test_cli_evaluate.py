@@ -363,7 +363,7 @@ def test_a_card_of_one_that_earns_nothing() -> None:
     assert greedy["mean_ratio"] == greedy["own_mean_ratio"] == 2.0
     assert (other["better"], other["both"], other["mean_ratio"], other["own_mean_ratio"]) == (2, 0, None, None)
     text = card.to_text()
-    assert "worst found: ratio inf" in text and "inf: it earned nothing of something." in text
+    assert "worst found: ratio inf" in text and "inf: it has value 0 where more is possible." in text
     assert "bounds" not in text.replace("certified bounds", "")
 
 

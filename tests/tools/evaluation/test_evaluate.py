@@ -357,7 +357,7 @@ def test_a_proof_is_told_of_what_is_settled_only() -> None:
     lines = compare(toy("nothing"), INSTANCE, ["brute", "list", "nothing"], SolveOptions()).to_text().splitlines()
     proofs = {line.split()[0]: line.split()[-1] for line in lines[2:5]}
     assert proofs == {"brute": "claimed", "list": "-", "nothing": "-"}
-    assert "proof of what is optimal or infeasible: claimed = one program's word" in lines
+    assert "proof of what is optimal or infeasible: claimed = one solver alone" in lines
     without = compare(toy(), _hard(), ["list"], SolveOptions()).to_text()
     assert "proof of what" not in without
 

@@ -249,7 +249,7 @@ CASES: list[Case] = [
     (
         "KAI: a gang that fits nowhere is barred whatever its queue",
         [_node("n", 2), _kai_queue("q", 1), *_kai(2, 2, "q")],
-        "the decision is optimal by one program's word: none of 4",
+        "the decision is optimal by one solver alone: none of 4",
         {"d/pg": "barred"},
         "2 GPUs are free, 4 are wanted",
     ),

@@ -102,7 +102,7 @@ def test_the_first_line_says_how_many_are_ended_for_what_could_run(tmp_path: Pat
 def test_the_best_decision_ends_nothing_of_higher_priority(tmp_path: Path) -> None:
     items = [_node("n1"), _pod("high", "n1", priority=1000), _pod("a", priority=100)]
     found = _judged(tmp_path / "pods.json", items)
-    assert found.verdict.startswith("the decision is optimal by one program's word: none of 8 waiting GPUs can run now")
+    assert found.verdict.startswith("the decision is optimal by one solver alone: none of 8 waiting GPUs can run now")
 
 
 def test_whom_a_pod_is_ended_for_is_not_told_by_the_instance_so_the_answer_is_an_interval(tmp_path: Path) -> None:

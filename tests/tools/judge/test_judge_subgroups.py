@@ -234,7 +234,7 @@ CASES: dict[str, Case] = {
     ),
     "Kueue: sets of a group share a rack": (
         [*racks("8", "8"), workload((2, 4, "rack", "x"), (2, 4, "rack", "x"))],
-        "the decision is optimal by one program's word: none of 16",
+        "the decision is optimal by one solver alone: none of 16",
         "barred",
         "its required level",
     ),
@@ -271,7 +271,7 @@ CASES: dict[str, Case] = {
     ),
     "LeaderWorkerSet: a subgroup that no rack has": (
         [*racks("8", "8"), *lws("0001", 4, "rack")],
-        "the decision is optimal by one program's word: none of 16",
+        "the decision is optimal by one solver alone: none of 16",
         "barred",
         "would fit without the levels of its groups",
     ),

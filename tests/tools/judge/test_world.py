@@ -28,7 +28,7 @@ def judged(name: str, **more: Any) -> Judgement:
 
 
 OPTIMAL = "the decision is optimal"
-CLAIMED = f"{OPTIMAL} by one program's word"
+CLAIMED = f"{OPTIMAL} by one solver alone"
 CASES: list[tuple[str, str, dict[str, str], str]] = [
     # (case, begin of the headline, fates by gang, a part of the lines)
     ("judge/k8s-kai-gang", f"{OPTIMAL}: none of 16", {"default/pg-g": "barred"}, "8 GPUs are free, 16 are wanted"),
