@@ -30,9 +30,7 @@ def statement_sheet(rows: Sequence[Statement]) -> Sheet:
         Column("of", "the heuristic that it is about", right=False, plain="about"),
         Column("on", "instances to which it applies, of those drawn to meet its assumptions", plain="applies to"),
         Column("mean", "mean ratio to the proven optimum, without unbounded ones", plain="mean ratio"),
-        Column(
-            "worst", "largest ratio; inf on k: value 0 on so many, where more is possible", plain="worst ratio"
-        ),
+        Column("worst", "largest ratio; inf on k: value 0 on so many, where more is possible", plain="worst ratio"),
         Column("load", "largest load over capacity of answers that may exceed it, whose ratio may be below 1"),
         Column("bound", "the proven bound on the ratio, on the instance of the largest share", plain="bound there"),
         Column(
