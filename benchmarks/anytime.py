@@ -12,11 +12,14 @@ from dataclasses import replace
 
 from schedgap.catalogue.method import Kind, Method
 from schedgap.formulations.common.instance import Solution
-from schedgap.formulations.common.numbers import better
+from schedgap.formulations.common.numbers import agrees, better, ratio
 from schedgap.solvers.result import Listener, Result, clock
 
 PRIMAL_INTEGRAL = "the gap to the best schedule known, 1 before the first, summed over the longest run's seconds"
 """In a table's words."""
+
+TARGETS = (2.0, 1.5, 1.2, 1.1, 1.05, 1.02, 1.01, 1.0)
+"""Ratios to the best schedule known whose times of first arrival are compared."""
 
 Curve = Sequence[Sequence[float | None]]
 """Rows of seconds, the best objective from then on, and the bound that was known; the last row is the run's end."""
@@ -79,6 +82,15 @@ def descent(curve: Curve, reference: float) -> Iterator[tuple[float, float]]:
         if gap < best:
             best = gap
             yield float(seconds or 0.0), gap
+
+
+def time_to_ratio(curve: Curve, reference: float, sense: int, target: float) -> float | None:
+    """Seconds until a schedule came whose ratio to the reference is at most the target; None where none came."""
+    for seconds, objective, _ in curve:
+        reached = ratio(objective, reference, sense)
+        if reached is not None and (reached <= target or agrees(reached, target)):
+            return float(seconds or 0.0)
+    return None
 
 
 def mean_descent(runs: Sequence[tuple[Curve, float]]) -> list[tuple[float, float]]:

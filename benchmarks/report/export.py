@@ -11,6 +11,7 @@ import pandas as pd
 from schedgap.benchmarks.judging.statement import write_csv
 from schedgap.benchmarks.records import metrics_of
 from schedgap.benchmarks.report.analysis import COLUMNS, Analysis
+from schedgap.benchmarks.report.figures import times_to_ratios
 from schedgap.benchmarks.report.paired import COMPARISON_COLUMNS, comparisons, latex, markdown, paired_sheets
 from schedgap.benchmarks.report.run_page import read_run
 from schedgap.benchmarks.report.sheets import answer_sheet
@@ -28,7 +29,8 @@ def export(form: str, folder: Path, path: Path, problems: Sequence[Problem] | No
 
     What is unknown is empty; settings and metrics are JSON. Beside a csv file ``statements.csv`` has one line for each
     statement of the papers and each instance that it was tried on, and ``comparisons.csv`` and ``comparisons.json`` one
-    for each heuristic: its mean, intervals and paired tests. The forms latex and markdown write the tables of
+    for each heuristic: its mean, intervals and paired tests; ``times_to_ratios.csv``, where methods have curves on the
+    same instances, when each came to a ratio. The forms latex and markdown write the tables of
     heuristics in place of the rows.
 
     Raises
@@ -54,6 +56,12 @@ def export(form: str, folder: Path, path: Path, problems: Sequence[Problem] | No
         text = frame.map(_as_text).to_csv(index=False, lineterminator="\n")
         write_text(path.with_name("comparisons.csv"), text)
         write_text(path.with_name("comparisons.json"), frame.to_json(orient="records", indent=1) + "\n")
+        parts = zip(analysis.sections, compared, strict=True)
+        reached = [times_to_ratios(problem, runs) for (_, problem), runs in parts if not runs.empty]
+        times = pd.concat(reached, ignore_index=True) if reached else pd.DataFrame()
+        if not times.empty:
+            text = times.map(_as_text).to_csv(index=False, lineterminator="\n")
+            write_text(path.with_name("times_to_ratios.csv"), text)
     rows = exported(analysis)
     if analysis.statements and form == "csv":
         write_csv(analysis.statements, path.with_name("statements.csv"))

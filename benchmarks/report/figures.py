@@ -13,7 +13,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
-from schedgap.benchmarks.anytime import curve_of, horizon, mean_descent
+from schedgap.benchmarks.anytime import TARGETS, curve_of, horizon, mean_descent, time_to_ratio
 from schedgap.benchmarks.figures.palette import GRID, INK, MARK, PALETTE
 from schedgap.benchmarks.figures.style import hover, new_figure, plain_axes, whole_numbers
 from schedgap.benchmarks.report.aggregate import Block, Claim, blocks, claims, headline
@@ -26,6 +26,8 @@ MARKERS = "osD^vPX*"
 LOG = (1.0, 2.0, 5.0)
 """Ticks of a logarithmic axis, in each power of ten."""
 PERCENT = FuncFormatter(lambda value, _: f"{100 * value:.0f}%")
+LEAST_SECONDS = 1e-3
+"""The left end of an axis of seconds: what came sooner is drawn there."""
 SECONDS = "seconds, one thread, building included"
 WRAP = 36
 """Characters of a line of a legend."""
@@ -222,13 +224,10 @@ def anytime_figure(problem: Problem, runs: pd.DataFrame, places: Mapping[str, in
 
     A method that proves early keeps what it has. None where fewer than two methods have curves on the same instances.
     """
-    curves = runs.assign(curve=runs.record.map(lambda record: curve_of(record.result)))
-    curves = curves[curves.primal_integral.notna()].drop_duplicates(["one", "label"])
-    labels = list(dict.fromkeys(curves.label))
-    shared = curves[curves.groupby("one").label.transform("size") == len(labels)]
-    if len(labels) < 2 or shared.empty:
+    shared = shared_curves(runs)
+    if shared.empty:
         return None
-    least = 1e-3
+    least = LEAST_SECONDS
     until = max(least, horizon(shared.curve))
     axes = _curves()
     for name, mine in shared.groupby("label", sort=False):
@@ -242,6 +241,50 @@ def anytime_figure(problem: Problem, runs: pd.DataFrame, places: Mapping[str, in
     axes.yaxis.set_major_formatter(PERCENT)
     title = f"{problem.id}: how soon {shared.one.nunique()} instances had good schedules"
     return _named(axes, title, SECONDS, "mean gap to the best schedule known")
+
+
+def shared_curves(runs: pd.DataFrame) -> pd.DataFrame:
+    """The runs with a `curve` over time, on instances where all methods that have any have one; none of one method."""
+    curves = runs.assign(curve=runs.record.map(lambda record: curve_of(record.result)))
+    curves = curves[curves.primal_integral.notna()].drop_duplicates(["one", "label"])
+    labels = curves.label.nunique()
+    shared: pd.DataFrame = curves[(curves.groupby("one").label.transform("size") == labels) & (labels > 1)]
+    return shared
+
+
+def times_to_ratios(problem: Problem, runs: pd.DataFrame) -> pd.DataFrame:
+    """A row for each run with a curve and each of `TARGETS`: seconds until the ratio was at most so much, or empty."""
+    rows = [
+        (problem.id, run.instance, run.label, target, time_to_ratio(run.curve, run.best, problem.sense, target))
+        for run in shared_curves(runs).itertuples()
+        for target in TARGETS
+    ]
+    return pd.DataFrame(rows, columns=["problem", "instance", "method", "ratio", "seconds"])
+
+
+def reaching_figure(problem: Problem, runs: pd.DataFrame, places: Mapping[str, int]) -> Figure | None:
+    """The share of (instance, ratio) pairs that each exact method and search has reached after t seconds.
+
+    An empirical distribution of run times over targets (N. Hansen and others, *COCO*, Optimization Methods and Software
+    36, 2021): a pair that is never reached stays in the denominator. None where :func:`anytime_figure` is.
+    """
+    times = times_to_ratios(problem, runs)
+    if times.empty:
+        return None
+    shared = shared_curves(runs)
+    least = LEAST_SECONDS
+    until = max(least, horizon(shared.curve))
+    axes = _curves()
+    for name, mine in times.groupby("method", sort=False):
+        ordered = sorted(max(least, value) for value in mine.seconds.dropna())
+        shares = [place / len(mine) for place in range(1, len(ordered) + 1)]
+        xs, ys = [least, *ordered, until], [0.0, *shares, shares[-1] if shares else 0.0]
+        _staircase(axes, places[str(name)], xs, ys, f"{name} ({len(ordered)} of {len(mine)})")
+    _log_ticks(axes, LOG)
+    axes.set_ylim(-0.02, 1.02)
+    axes.yaxis.set_major_formatter(PERCENT)
+    title = f"{problem.id}: ratios of {TARGETS[0]:g} to {TARGETS[-1]:g} reached on {shared.one.nunique()} instances"
+    return _named(axes, title, SECONDS, "(instance, ratio) pairs reached")
 
 
 def _curves() -> Axes:

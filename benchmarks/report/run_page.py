@@ -11,7 +11,7 @@ from typing import Any
 
 import pandas as pd
 
-from schedgap.benchmarks.anytime import PRIMAL_INTEGRAL
+from schedgap.benchmarks.anytime import PRIMAL_INTEGRAL, TARGETS
 from schedgap.benchmarks.figures.style import canvas, drawing_on
 from schedgap.benchmarks.instances import figure_of, workload_of
 from schedgap.benchmarks.judging.ledger_verdicts import COUNTEREXAMPLES, write_counterexamples
@@ -20,7 +20,14 @@ from schedgap.benchmarks.records import Record
 from schedgap.benchmarks.report.aggregate import claims
 from schedgap.benchmarks.report.analysis import Analysis, analyse, claimed_only, instance_path, instances, load
 from schedgap.benchmarks.report.comparison_page import comparison_page
-from schedgap.benchmarks.report.figures import anytime_figure, places_of, profile_figures, proof_figure, ratio_figure
+from schedgap.benchmarks.report.figures import (
+    anytime_figure,
+    places_of,
+    profile_figures,
+    proof_figure,
+    ratio_figure,
+    reaching_figure,
+)
 from schedgap.benchmarks.report.page import Picture, pack_figures, packed, picture, render
 from schedgap.benchmarks.report.paired import paired_sheets
 from schedgap.benchmarks.report.run_text import TABLE, counted, run_text
@@ -223,7 +230,9 @@ def _section(folder: Path, analysis: Analysis, suite: str, problem: Problem) -> 
     dots = "Each dot is one instance. The thin bars span the values that the bounds take here."
     profile = "Performance profiles after Dolan and More (2002). What found no schedule is never counted as solved."
     ratios, proofs = ratio_figure(problem, plain, places), proof_figure(problem, plain, places)
-    soon = anytime_figure(problem, plain, places)
+    soon, reaching = anytime_figure(problem, plain, places), reaching_figure(problem, plain, places)
+    targets = ", ".join(f"{target:g}" for target in TARGETS)
+    pairs = f"Pairs of an instance and a ratio to the best schedule known: {targets}. The number: pairs ever reached."
     figures = (
         []
         if ratios is None
@@ -241,6 +250,7 @@ def _section(folder: Path, analysis: Analysis, suite: str, problem: Problem) -> 
         "exact": exact_sheet(plain, times=True),
         "proofs": None if proofs is None else picture(proofs, words),
         "anytime": None if soon is None else picture(soon, f"Primal integral: {PRIMAL_INTEGRAL}; {CLOCK}."),
+        "reaching": None if reaching is None else picture(reaching, pairs),
         "instances": [_instance_row(folder, row) for row in instances(plain).itertuples()],
     }
 

@@ -16,6 +16,7 @@ from schedgap.benchmarks.anytime import (
     mean_descent,
     primal_gap,
     primal_integral,
+    time_to_ratio,
 )
 from schedgap.catalogue.registry import find_method, find_problem
 from schedgap.catalogue.run import run_method
@@ -37,6 +38,14 @@ def test_by_hand() -> None:
     both = mean_descent([(CURVE, 10.0), (nothing, 10.0)])
     assert [at(both, t) for t in (0.5, 1.0, 4.0, 7.0)] == pytest.approx([1.0, 0.75, (1 + 1 / 6) / 2, 0.5])
     assert horizon([CURVE, [[2.0, None, None]]]) == 6.0
+
+
+def test_time_to_a_ratio() -> None:
+    assert [time_to_ratio(CURVE, 10.0, 1, target) for target in (2.0, 1.9, 1.2, 1.0)] == [1.0, 3.0, 3.0, 6.0]
+    rising = [[1.0, None, None], [2.0, 5.0, None], [4.0, 9.0, None], [9.0, 9.0, None]]
+    assert [time_to_ratio(rising, 10.0, -1, target) for target in (2.0, 1.2, 1.0)] == [2.0, 4.0, None]
+    assert time_to_ratio([[0.5, 0.0, None]], 0.0, 1, 1.0) == 0.5  # nothing is lost where nothing can be won
+    assert time_to_ratio([[0.5, 0.3, None]], 0.1 + 0.2, 1, 1.0) == 0.5
 
 
 @pytest.mark.parametrize(
