@@ -254,9 +254,11 @@ def shared_curves(runs: pd.DataFrame) -> pd.DataFrame:
 
 def times_to_ratios(problem: Problem, runs: pd.DataFrame) -> pd.DataFrame:
     """A row for each run with a curve and each of `TARGETS`: seconds until the ratio was at most so much, or empty."""
+    shared = shared_curves(runs)
+    runs_of_all = zip(shared.instance, shared.label, shared.curve, shared.best, strict=True)
     rows = [
-        (problem.id, run.instance, run.label, target, time_to_ratio(run.curve, run.best, problem.sense, target))
-        for run in shared_curves(runs).itertuples()
+        (problem.id, instance, label, target, time_to_ratio(curve, float(best), problem.sense, target))
+        for instance, label, curve, best in runs_of_all
         for target in TARGETS
     ]
     return pd.DataFrame(rows, columns=["problem", "instance", "method", "ratio", "seconds"])
