@@ -7,6 +7,8 @@ BIN := $(VENV)/bin
 PACKAGES := formulations solvers heuristics catalogue benchmarks tools
 FOLDERS := $(PACKAGES) interface studies tests
 SCRIPTS := mkdocs_hooks.py .github/library_submission.py
+# What is compiled of the sources is kept: the tests start some 2,000 processes, which load it
+unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: install bench test unit lowest gate lint types sources docs clean
 

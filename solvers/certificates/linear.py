@@ -123,6 +123,10 @@ class Adder:
         parts += [row.right for row in model.rows.values()]
         self.scale = math.lcm(*{part.denominator for part in parts}) if parts else 1
         self.cost = [int(c * self.scale) for c in model.cost]
+        # most bounds are whole, and whole numbers add up several times faster than fractions
+        self.bounds: list[tuple[Any, Any]] = [
+            (_as_int(low), _as_int(high)) for low, high in zip(model.low, model.high, strict=True)
+        ]
         self._rows: dict[str, tuple[list[tuple[int, int]], int]] = {}
 
     def combined(self, multipliers: Mapping[str, Any], use_cost: bool) -> tuple[dict[int, int], int, int]:
@@ -163,12 +167,12 @@ class Adder:
         term is at least its least value over the bounds (Neumaier and Shcherbina 2004). So every y is valid.
         """
         left, right, below = self.combined(multipliers, use_cost)
-        model, total = self.model, Fraction(right)
+        model, total = self.model, right
         for j, reduced in left.items():
             if reduced:
-                low, high = box.get(model.names[j]) or (model.low[j], model.high[j])
+                low, high = box.get(model.names[j]) or self.bounds[j]
                 total += reduced * (low if reduced > 0 else high)
-        return total / below + (model.constant if use_cost else 0)
+        return Fraction(total) / below + (model.constant if use_cost else 0)
 
 
 class Narrower:
@@ -233,6 +237,10 @@ class Narrower:
                     todo.extend(again)
                     waiting.update(again)
         return found
+
+
+def _as_int(value: Fraction) -> int | Fraction:
+    return value.numerator if value.denominator == 1 else value
 
 
 def within(parts: int) -> int:

@@ -17,6 +17,7 @@ from typing import Any
 
 from support.small_scope import FORMS, Case, bound_of
 
+from schedgap.solvers.certificates import checker
 from schedgap.solvers.certificates.linear import GRID
 
 TEXTS = ("0", "-1", "1/3", "2/3", "1/2", "1", "3/2", "2", "1/7", "5/7")
@@ -67,7 +68,7 @@ def _climb(case: Case, rng: random.Random, steps: int, found: Attack) -> bool:
     leaves = list(case.leaves)
     leaves = rng.sample(leaves, min(LEAVES, len(leaves)))
     cover = rng.choice(case.covers)
-    valued = [(bound, leaf) for leaf in leaves if isinstance(bound := bound_of(case.model, leaf, cover), Fraction)]
+    valued = [(bound, leaf) for leaf in leaves if isinstance(bound := bound_of(checker.Prover(case.model, None), leaf, cover), Fraction)]
     if not valued:
         return False
     value, leaf = max(valued, key=lambda pair: pair[0])
@@ -77,7 +78,7 @@ def _climb(case: Case, rng: random.Random, steps: int, found: Attack) -> bool:
         for _ in range(rng.choice((1, 1, 2, 3))):
             changed = _changed(changed, case, rng)
         found.tries += 1
-        bound = bound_of(case.model, changed, cover)
+        bound = bound_of(checker.Prover(case.model, None), changed, cover)
         if bound is None:
             continue
         found.accepted += 1

@@ -88,10 +88,11 @@ def count_false(cases: Iterable[Case], stop: int = 1) -> Count:
     for case in cases:
         found.instances += 1
         _points(case, found)
+        prover = checker.Prover(case.model, None)
         for leaf in case.leaves:
             for cover in case.covers:
                 found.pairs += 1
-                bound = bound_of(case.model, leaf, cover)
+                bound = bound_of(prover, leaf, cover)
                 if bound is None:
                     found.refused += 1
                 elif case.optimum is None:
@@ -111,10 +112,9 @@ def count_false(cases: Iterable[Case], stop: int = 1) -> Count:
     return found
 
 
-def bound_of(model: Model, leaf: Any, cover: Sequence[Box]) -> Any:
+def bound_of(prover: checker.Prover, leaf: Any, cover: Sequence[Box]) -> Any:
     """What a leaf below each box proves, for minimisation; "empty": that there is nothing; None: it is refused."""
-    prover = checker.Prover(model, None)
-    values = []
+    model, values = prover.model, []
     try:
         for box in cover:
             value = model.price(leaf, box) if model.price is not None else prover.adder.bound(leaf, box, True)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections import deque
 from collections.abc import Sequence
 from fractions import Fraction
 from typing import NamedTuple
@@ -63,18 +62,18 @@ def cheapest(path: Path, buckets: Buckets) -> Fraction:
     in each. The cost is the first price times all of the work and, at every edge, the change of the price times what is
     left of the work then, which is taken at the end of the tick where it is least.
     """
-    width = buckets.span * buckets.tick
+    width, alone = buckets.span * buckets.tick, path.alone()
     begin = math.floor(path.release / width) - buckets.first
     count = len(buckets.gpus)
     if begin >= count:
-        return path.alone()
+        return alone
     ahead = (buckets.first + begin + 1) * width - path.release
-    ticks = math.floor(path.alone() / buckets.tick)
+    ticks = math.floor(alone / buckets.tick)
     computing, moving = _remains(path, buckets.tick, ticks)
     cost = path.gpus * buckets.gpus[begin] * math.floor(path.iterations * path.compute * GRID)
     cost += path.links * buckets.links[begin] * math.floor(path.iterations * path.message * GRID)
-    best = math.floor(path.alone() * GRID**2) + cost if path.alone() <= ahead else NEVER
-    low = max(0, math.floor((path.alone() - ahead) / buckets.tick))
+    best = math.floor(alone * GRID**2) + cost if alone <= ahead else NEVER
+    low = max(0, math.floor((alone - ahead) / buckets.tick))
     costs = [NEVER] * low + [cost] * (ticks + 1 - low)
     tick = math.floor(buckets.tick * GRID**2)
     for k in range(begin + 1, count + 1):
@@ -91,7 +90,7 @@ def cheapest(path: Path, buckets: Buckets) -> Fraction:
                 costs = [cost + change * most for cost, (_, most) in zip(costs, remains, strict=True)]
         near = costs[: buckets.span + 1] if k < count else costs
         best = min(best, passed + min(cost + z * tick for z, cost in enumerate(near)))
-    return max(path.alone(), Fraction(best, GRID**2))
+    return max(alone, Fraction(best, GRID**2))
 
 
 def _remains(path: Path, tick: Fraction, ticks: int) -> tuple[list[tuple[int, int]], list[tuple[int, int]]]:
@@ -112,14 +111,10 @@ def _remains(path: Path, tick: Fraction, ticks: int) -> tuple[list[tuple[int, in
 
 
 def _least_ahead(costs: list[int], span: int) -> list[int]:
-    """At each place, the least from it up to `span` places further."""
-    result = [0] * len(costs)
-    order: deque[int] = deque()
-    for z in range(len(costs) - 1, -1, -1):
-        while order and costs[order[-1]] >= costs[z]:
-            order.pop()
-        order.append(z)
-        while order[0] > z + span:
-            order.popleft()
-        result[z] = costs[order[0]]
-    return result
+    """At each place, the least from it up to `span` places further; each round looks twice as far."""
+    least, reach = costs, 0
+    while reach < span:
+        step = min(reach + 1, span - reach)
+        least = [*map(min, least, least[step:]), *least[-step:]]
+        reach += step
+    return least
