@@ -64,11 +64,11 @@ def attack(form: str, seed: int, instances: int, steps: int) -> Attack:
 def _climb(case: Case, rng: random.Random, steps: int, found: Attack) -> bool:
     """Whether a bound that is the optimum was seen."""
     assert case.optimum is not None
-    best = case.model.sense * case.optimum
+    best, prover = case.model.sense * case.optimum, checker.Prover(case.model, None)
     leaves = list(case.leaves)
     leaves = rng.sample(leaves, min(LEAVES, len(leaves)))
     cover = rng.choice(case.covers)
-    valued = [(bound, leaf) for leaf in leaves if isinstance(bound := bound_of(checker.Prover(case.model, None), leaf, cover), Fraction)]
+    valued = [(bound, leaf) for leaf in leaves if isinstance(bound := bound_of(prover, leaf, cover), Fraction)]
     if not valued:
         return False
     value, leaf = max(valued, key=lambda pair: pair[0])
@@ -78,7 +78,7 @@ def _climb(case: Case, rng: random.Random, steps: int, found: Attack) -> bool:
         for _ in range(rng.choice((1, 1, 2, 3))):
             changed = _changed(changed, case, rng)
         found.tries += 1
-        bound = bound_of(checker.Prover(case.model, None), changed, cover)
+        bound = bound_of(prover, changed, cover)
         if bound is None:
             continue
         found.accepted += 1

@@ -166,7 +166,7 @@ def test_schedules_are_points_of_the_rules(problem: str) -> None:
         for method in schedgap.methods(problem):
             if method.outside_model or method.id in ("cbc", "highs", "cpsat", "job-pair", "schedule-set", "theta"):
                 continue
-            result = schedgap.solve(instance, method.id)
+            result = schedgap.solve(instance, method.id, work_limit=1.0)
             if result.solution is None:
                 continue
             point = checker.parse(json.dumps(result.solution))

@@ -91,8 +91,8 @@ def test_walks_find_what_gangs_that_hold_their_gpus_cannot() -> None:
     data["jobs"] = [{**long, "id": "long", "arrival": 0.0}]
     data["jobs"] += [{**short, "id": f"short{k}", "arrival": 1.0 + k} for k in range(11)]
     instance = DdlClusterInstance.parse(data)
-    walked = solve_placement(instance, SolveOptions(work_limit=2.0))
-    held = schedgap.solve(instance, "lns", work_limit=2.0)
+    walked = solve_placement(instance, SolveOptions(work_limit=0.5))
+    held = schedgap.solve(instance, "lns", work_limit=0.5)
     assert walked.objective is not None and held.objective is not None
     assert walked.objective < 0.98 * held.objective
     assert walked.info["found by"] == "walks"

@@ -24,7 +24,7 @@ def every_pair(data: SharingTables) -> list[set[int]]:
 @pytest.mark.parametrize("preset", ["tiny", "small", "contended", "table-iii"])
 def test_the_kept_steps_are_those_of_every_pair(preset: str) -> None:
     several = False
-    for seed in range(4):
+    for seed in range(1 if preset == "table-iii" else 4):
         instance = make_instance(find_problem("gpu-sharing"), preset, seed, {})
         data = tables(instance)
         wanted = every_pair(data)
