@@ -126,23 +126,27 @@ def answer_sheet(analysis: Analysis) -> Sheet:
         ]
         groups = list(dict.fromkeys(row[0] for row in answers))
         rows += sorted(answers, key=lambda row: (groups.index(row[0]), rank[row[1]]))
+    half = some = ""
+    if any(cell.startswith("unbounded") for row in rows for cell in row):
+        half = "; unbounded: on half of them it has value 0 where more is possible"
+        some = "; unbounded on n: on so many it has value 0 where more is possible"
     columns = (
         Column("compared", right=False, heading=True, plain="problem, instances, what the ratio is to"),
         Column("heuristic", right=False),
         Column(
             "mean",
-            "mean ratio, 1 is the best possible, over the instances that every heuristic beside it solved with a finite"
+            "mean ratio, 1 is the best possible, over the instances that every heuristic listed solved with a finite"
             " ratio; on n: over so many; of your own files with the 95% interval of the mean",
             plain="mean ratio",
         ),
         Column(
             "median",
-            "of all that it solved; unbounded: on half of them it has value 0 where more is possible",
+            f"of all that it solved{half}",
             plain="median ratio",
         ),
         Column(
             "worst",
-            "the largest ratio on what it solved; unbounded on n: on so many it has value 0 where more is possible",
+            f"the largest ratio on what it solved{some}",
             plain="worst ratio",
         ),
         Column("solved", "instances on which it found a schedule, of all with a known optimum, or a bound"),

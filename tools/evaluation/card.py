@@ -346,7 +346,7 @@ class Card:
         """What matters, a line each."""
         data = self.to_dict()
         lines = [] if self.isolated else [NOT_ISOLATED]
-        lines += ["the seed was chosen by the caller: who knows it knows the instances"] if self.is_seed_chosen else []
+        lines += ["the seed was given, so the instances could be known in advance"] if self.is_seed_chosen else []
         lines += [f"families are drawn with {as_options(self.settings)}"] if self.settings else []
         lines += [f"score {self._told_score()} (1 is optimal on all {len(self.trials)} instances, a failure counts 0)"]
         lines.append(f"feasible on {self.feasible} of {len(self.trials)} instances")
@@ -363,13 +363,12 @@ class Card:
             value, to = drawn.ratio(self.problem.sense)
             file = "" if self.folder is None else f": {self._kept(drawn)}"
             place = f"family {drawn.family}, seed {drawn.seed}{file}"
-            worst.append((value or 0.0, f"ratio {fixed(value)} to the {to}, {place}"))
+            worst.append((value or 0.0, f"worst drawn: ratio {fixed(value)} to the {to}, {place}"))
         if data["worst"] is not None:
             value = float(data["worst"]["ratio"])
-            worst.append((value, f"ratio {fixed(value)} to the optimum, by its hunt: {data['worst']['file']}"))
-        names = ("worst found: ", "beside that, ")
-        ordered = sorted(worst, key=lambda one: -one[0])
-        lines += [name + line for name, (_, line) in zip(names, ordered, strict=False)]
+            file = data["worst"]["file"]
+            worst.append((value, f"worst of a search for bad instances: ratio {fixed(value)} to the optimum: {file}"))
+        lines += [line for _, line in sorted(worst, key=lambda one: -one[0])]
         if self.hunted is not None and self.hunted.lost:
             count, first = len(self.hunted.lost), self.hunted.lost[0].split("; the instance is in ")[0]
             lines.append(f"no feasible solution on {count} of the instances that the hunt tried, the first: {first}")

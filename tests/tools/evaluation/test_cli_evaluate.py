@@ -338,7 +338,7 @@ def test_nothing_tells_the_seed_until_the_scheduler_has_run(
     assert [trial.instance.content_hash() for trial in again.trials] == [
         trial.instance.content_hash() for trial in card.trials
     ]
-    assert "the seed was chosen by the caller" in again.to_text() and "chosen" not in card.to_text().splitlines()[1]
+    assert "the seed was given" in again.to_text() and "given" not in card.to_text().splitlines()[1]
 
 
 def test_a_card_of_one_that_earns_nothing() -> None:
@@ -363,7 +363,7 @@ def test_a_card_of_one_that_earns_nothing() -> None:
     assert greedy["mean_ratio"] == greedy["own_mean_ratio"] == 2.0
     assert (other["better"], other["both"], other["mean_ratio"], other["own_mean_ratio"]) == (2, 0, None, None)
     text = card.to_text()
-    assert "worst found: ratio inf" in text and "inf: it has value 0 where more is possible." in text
+    assert "worst drawn: ratio inf" in text and "inf: it has value 0 where more is possible." in text
     assert "bounds" not in text.replace("certified bounds", "")
 
 
