@@ -31,6 +31,8 @@ _WALKING = 0.75
 """Share of the remaining limits that walks may take before the neighbourhoods."""
 _DRAWING = 0.5
 """Share of the time that drawing may take."""
+_ROUNDED = 1 - 1e-12
+"""Factor below which a sum of floats is less than another for sure."""
 PART = 0.2
 """Share of the remaining time for one placement: the most promising ones come first."""
 
@@ -202,8 +204,9 @@ def _drawn_placements(instance: DdlClusterInstance, best: Incumbent, many: int) 
         own = placed(instance, tuple(chosen))
         for policy in POLICIES:
             run = simulate_plain(own, chosen, policy)
-            if best.objective is None or sum(run.finish) < float(best.objective) * len(instance.jobs) + sum(
-                job.arrival for job in instance.jobs
+            # rounded sums of equal schedules differ, and the checker takes as long as the policy
+            if best.objective is None or sum(run.finish) < _ROUNDED * (
+                float(best.objective) * len(instance.jobs) + sum(job.arrival for job in instance.jobs)
             ):
                 best.propose(solution_of(own, chosen, policy, run), policy, trusted=True)
         best.info["placements"] += 1
