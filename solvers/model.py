@@ -210,6 +210,8 @@ class Model:
         beginning = Beginning(self._aids, self.declarative, changes, self.check, options)
         options = beginning.start(engine or DEFAULT_ENGINE, start)
         exact_result = self._aids.exact(changes, options, self.check) if engine is None else None
+        if engine is None and exact_result is None and not changes.empty:
+            beginning.info["exact method"] = "none that can say these changes"
         bound = beginning.bound()
         if exact_result is not None and not _closed(exact_result) and not options.deadline.passed:
             # what its floats could not settle an engine may, from where it ended

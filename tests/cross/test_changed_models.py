@@ -30,10 +30,17 @@ def test_colgen_of_g_vne_solves_random_changes_as_enumeration_does() -> None:
     assert set(answers) <= {"colgen", "no schedule"}
 
 
+@pytest.mark.parametrize("seed", [19, 34, 57])
+def test_an_engine_goes_on_with_what_branch_and_price_leaves_open(monkeypatch: pytest.MonkeyPatch, seed: int) -> None:
+    monkeypatch.setattr("schedgap.solvers.exact.g_vne.changed.NODES", 1e-4)
+    assert examine("g-vne", seed, beyond=frozenset({"route", "rank"}), gather=workers_on_nodes) == "highs"
+
+
 def test_changes_about_rates_go_to_an_engine() -> None:
     model = schedgap.model(five_jobs())
     model.add(pulp.lpSum(v for key, v in model.variables["run"].items() if key[0] == "a" and key[1] > 1) == 0)
-    assert "method" not in model.solve(time_limit=2.0).info
+    info = model.solve(time_limit=2.0).info
+    assert "method" not in info and info["exact method"] == "none that can say these changes"
 
 
 @pytest.mark.parametrize("seed", FORCED)
