@@ -7,11 +7,24 @@ from typing import Any
 
 import griffe
 
+from schedgap.rows import rows_of_models
+from schedgap.tools.judge.table import tables
+
 SHIM = "https://unpkg.com/iframe-worker/shim"
 """What the offline plugin would load for the search on pages that are opened from a file; it is shipped instead."""
 _SOURCE = re.compile(r'href="((?:\.\./)*[\w/-]+)\.md(?=["#])')
 _SECTION = re.compile(r"^(Parameters|Attributes)\n-+\n(.*?)(?=^\w[\w ]*\n-+$|\Z)", re.MULTILINE | re.DOTALL)
 _ENTRY = re.compile(r"^([A-Za-z_*][\w*, ]*) : (.*)$", re.MULTILINE)
+
+
+TABLES = {"reference/rows.md": rows_of_models, "reference/reading.md": tables}
+"""Pages that end with tables made of the code when the site is built."""
+
+
+def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
+    """A page's text, with the tables that are made for it."""
+    made = TABLES.get(page.file.src_uri)
+    return markdown if made is None else "\n".join((markdown, *made()))
 
 
 def on_post_page(output: str, page: Any, config: Any) -> str:
