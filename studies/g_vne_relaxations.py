@@ -2,7 +2,8 @@
 
 All of them only put workers on servers where one fits. With identical workers that may share a server, and without a
 cap of a job on a server, the three have the same value, and none of them feels a link: all workers of a ring can
-stay on one server, in the shares in which they were spread. That is why columns are capped (solvers/exact/g_vne/METHODS.md).
+stay on one server, in the shares in which they were spread. That is why columns are capped
+(solvers/exact/g_vne/METHODS.md).
 """
 
 from __future__ import annotations

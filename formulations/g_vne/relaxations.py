@@ -92,7 +92,8 @@ class _Relaxation:
 def build_flows(instance: GVneInstance, *, augmented: bool) -> DeclarativeModel:
     """The linear relaxation of (12)-(19), or the augmented LP of Rost and Schmid: a copy of the ring for every root.
 
-    Both put workers on servers where one fits, and have the same value (solvers/exact/g_vne/METHODS.md): a bound on the optimum.
+    Both put workers on servers where one fits, and have the same value (solvers/exact/g_vne/METHODS.md): a bound on
+    the optimum.
 
     Complexity: O(sum_j N_j^2 (V + E)) nonzeros, V times as many when augmented. Source: paper 004, (12)-(19) and
     Algorithm 2, line 4; Rost and Schmid, IFIP Networking 2018, Formulation 2.

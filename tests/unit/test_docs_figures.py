@@ -100,7 +100,9 @@ FIGURES = [
         for name, words in (("hadar-rounds", "6,369.5"), ("tiresias", "298.1"), ("yarn-cs", "585.7"))
     ),
     Figure(
-        "solvers/exact/ddl_cluster/METHODS.md", "and {} by prices", lambda _: f"{_bound('ddl-cluster', 'paper', 'srsf-1'):.1f}"
+        "solvers/exact/ddl_cluster/METHODS.md",
+        "and {} by prices",
+        lambda _: f"{_bound('ddl-cluster', 'paper', 'srsf-1'):.1f}",
     ),
     *(
         Figure(

@@ -1,6 +1,7 @@
 """How each name of a listing is read: kept, relaxed, restricted or unread, as data.
 
-docs/reference/reading.md shows these tables on the site; readers ask them, so that nothing that bears on a placement is passed over.
+docs/reference/reading.md shows these tables on the site; readers ask them, so that nothing that bears on a
+placement is passed over.
 """
 
 from __future__ import annotations
