@@ -18,6 +18,7 @@ from support.browser import BROWSER, opened
 from support.toy import toy
 
 import schedgap
+from schedgap.benchmarks.anytime import TARGETS
 from schedgap.benchmarks.figures.style import new_figure, save, whole_numbers
 from schedgap.benchmarks.report.analysis import COLUMNS
 from schedgap.benchmarks.report.export import export
@@ -323,3 +324,17 @@ def test_gantt_rows_never_hold_two_jobs_at_once() -> None:
             assert all(a[1] < b[0] for a, b in itertools.pairwise(spans))
         for job, gpus in count.items():
             assert solution["placement"][instance.jobs[job].id][server.id] == gpus
+
+
+def test_when_each_method_came_to_a_ratio_is_exported_and_drawn(tmp_path: Path) -> None:
+    instance = schedgap.generate("comm-contention", "tiny", seed=1)
+    file = tmp_path / "one.json"
+    file.write_text(instance.to_json(), encoding="utf-8")
+    done = bench([str(file)], methods=["bb", "highs"], out=tmp_path / "b", workers=1)
+    export("csv", done.folder, tmp_path / "rows.csv")
+    with (tmp_path / "times_to_ratios.csv").open(newline="") as table:
+        rows = [(row["method"], float(row["ratio"]), float(row["seconds"])) for row in csv.DictReader(table)]
+    for method in ("bb", "highs"):  # both prove the optimum, so every ratio is reached, a smaller one no sooner
+        times = [seconds for name, _, seconds in sorted(rows, key=lambda row: -row[1]) if name == method]
+        assert len(times) == len(TARGETS) and times == sorted(times)
+    assert "Pairs of an instance and a ratio" in (done.folder / "report.html").read_text(encoding="utf-8")
