@@ -148,13 +148,18 @@ class Measured:
         return max(self.shares, key=lambda name: float(np.mean(self.shares[name])))
 
     def rows(self) -> Iterator[list[str]]:
-        """A row a rule: mean share with its interval, worst share, optima reached, paired difference from the best."""
+        """Mean share with its interval, worst share, optima reached, paired difference from the best; rules
+        with the same figures share a row."""
         best = np.array(self.shares[self.best()])
+        lines: dict[tuple[str, ...], list[str]] = {}
         for name, given in sorted(self.shares.items(), key=lambda pair: -float(np.mean(pair[1]))):
             values = 100 * np.array(given)
-            apart = "-" if name == self.best() else plus_minus(interval(values - 100 * best))
+            apart = "-" if given == self.shares[self.best()] else plus_minus(interval(values - 100 * best))
             optima = sum(value >= 100 - 1e-9 for value in values)
-            yield [name, plus_minus(interval(values)), f"{values.min():.1f}", f"{optima} of {len(values)}", apart]
+            cells = (plus_minus(interval(values)), f"{values.min():.1f}", f"{optima} of {len(values)}", apart)
+            lines.setdefault(cells, []).append(name)
+        for cells, names in lines.items():
+            yield ["; ".join(names), *cells]
 
 
 def weight_placed(instance: GangPlacementInstance, method: str, settings: Data, seed: int) -> Fraction:

@@ -148,9 +148,10 @@ def _paper_page(paper: dict[str, Any]) -> str:
             reasons.setdefault(claim["cannot"], []).append(claim["title"])
     if reasons or paper["instead"] or paper["without"]:
         parts.append("## What could not be measured")
+        for title, why in [*paper["instead"].items(), *paper["without"].items()]:
+            reasons.setdefault(why, []).append(title)
         told = [(", ".join(dict.fromkeys(titles)), why) for why, titles in reasons.items()]
-        rest = [*paper["instead"].items(), *paper["without"].items()]
-        parts.append(markdown_table(("item", "why, and what stands in"), [*told, *rest]))
+        parts.append(markdown_table(("item", "why, and what stands in"), told))
     if paper["figures"]:
         parts.append("## Figures")
         parts += [f"![{title}]({name})" for title, name in paper["figures"].items()]
