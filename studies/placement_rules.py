@@ -156,7 +156,12 @@ class Measured:
             values = 100 * np.array(given)
             apart = "-" if given == self.shares[self.best()] else plus_minus(interval(values - 100 * best))
             optima = sum(value >= 100 - 1e-9 for value in values)
-            cells = (plus_minus(interval(values)), f"{values.min():.1f}", f"{optima} of {len(values)}", apart)
+            cells: tuple[str, ...] = (
+                plus_minus(interval(values)),
+                f"{values.min():.1f}",
+                f"{optima} of {len(values)}",
+                apart,
+            )
             lines.setdefault(cells, []).append(name)
         for cells, names in lines.items():
             yield ["; ".join(names), *cells]
