@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import deque
 from collections.abc import Sequence
 from fractions import Fraction
 from typing import NamedTuple
@@ -111,10 +112,14 @@ def _remains(path: Path, tick: Fraction, ticks: int) -> tuple[list[tuple[int, in
 
 
 def _least_ahead(costs: list[int], span: int) -> list[int]:
-    """At each place, the least from it up to `span` places further; each round looks twice as far."""
-    least, reach = costs, 0
-    while reach < span:
-        step = min(reach + 1, span - reach)
-        least = [*map(min, least, least[step:]), *least[-step:]]
-        reach += step
-    return least
+    """At each place, the least from it up to `span` places further."""
+    result = [0] * len(costs)
+    order: deque[int] = deque()
+    for z in range(len(costs) - 1, -1, -1):
+        while order and costs[order[-1]] >= costs[z]:
+            order.pop()
+        order.append(z)
+        while order[0] > z + span:
+            order.popleft()
+        result[z] = costs[order[0]]
+    return result
