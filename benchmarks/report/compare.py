@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import statistics
 import textwrap
 from collections.abc import Mapping, Sequence
@@ -411,7 +412,7 @@ WIDTH = 100
 
 def comparison_text(found: Comparison) -> str:
     """The table, and under it why something is unknown or does not apply, and which settings were not defaults."""
-    tables = [_methods_table(found), _summary(found), *_claims_table(found), *_notes(found), *_metrics_table(found)]
+    tables = [_summary(found), _methods_table(found), *_claims_table(found), *_notes(found), *_metrics_table(found)]
     return "\n".join(tables)
 
 
@@ -435,16 +436,16 @@ def _methods_table(found: Comparison) -> str:
 
 
 def _summary(found: Comparison) -> str:
-    """The optimum or the bound, in minutes or hours where a slot has seconds, and what is left to gain at most."""
-    bound = found.agreement.bound
-    inside = [(row.objective, row.method.shown) for row in found.rows if row.objective and not row.outside_model]
-    ranked = sorted(inside, key=lambda one: found.problem.sense * one[0])
-    gains = []
-    if bound is not None:
-        for value, name in ranked[:1] + ranked[1:][-1:]:
-            gains.append(f"{100 * abs(1 - bound / value):.3g}% beyond {name}")
-    told = [_known(found) + _hours(found, bound), f"left to gain: at most {', '.join(gains)}" if gains else ""]
-    return "\n".join(line for line in told if line)
+    """The optimum or the bound, in minutes or hours where a slot has seconds, and how far heuristics are from it."""
+    rows = [row for row in found.rows if row.ratio is not None]
+    ranked = sorted(
+        ([row for row in rows if row.method.kind is Kind.HEURISTIC] or rows), key=lambda row: row.ratio or math.inf
+    )
+    told = [_known(found) + _hours(found, found.agreement.bound)]
+    if ranked:
+        ends = (ranked[0], ranked[-1]) if len(ranked) > 1 else (ranked[0],)
+        told.append("closest: " + "; furthest: ".join(f"{row.method.shown}, ratio {_ratio_cell(row)}" for row in ends))
+    return "\n".join(told) + "\n"
 
 
 def _hours(found: Comparison, value: float | None) -> str:

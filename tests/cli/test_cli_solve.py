@@ -274,9 +274,10 @@ def test_compare_prints_a_table(command: Command, mixed: Path) -> None:
     ran = command("compare", mixed, "--methods", "cp,sjf-bco,lpt-colocate")
     lines = ran.out.splitlines()
     assert ran.status == 0 and all(line.startswith("compare ") for line in ran.err.splitlines())
-    assert lines[0].split()[:5] == ["method", "status", "objective", "bound", "ratio"]
-    assert {"cp", "sjf-bco", "lpt-colocate"} <= {line.split(maxsplit=1)[0] for line in lines[2:] if line[:1].strip()}
-    assert "to optimum" in ran.out and "optimum, claimed: 12 slots" in ran.out
+    assert lines[0] == "optimum, claimed: 12 slots" and lines[1].startswith("closest: ") and not lines[2]
+    assert lines[3].split()[:5] == ["method", "status", "objective", "bound", "ratio"]
+    assert {"cp", "sjf-bco", "lpt-colocate"} <= {line.split(maxsplit=1)[0] for line in lines[5:] if line[:1].strip()}
+    assert "to optimum" in ran.out
     found = json.loads(command("compare", mixed, "--methods", "cp,sjf-bco,lpt-colocate", "--json").out)
     assert found["optimum"] == 12 and [row["method"] for row in found["rows"]] == ["cp", "sjf-bco", "lpt-colocate"]
     assert all(row["ratio"] >= 1 and row["ratio_to"] == "optimum" for row in found["rows"])

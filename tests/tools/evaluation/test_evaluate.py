@@ -38,6 +38,12 @@ def _hard() -> ToyInstance:
     return ToyInstance.parse({"problem": "toy", "name": "hard-0", "machines": 2, "jobs": [6, 6, 6]})
 
 
+def _table(text: str) -> list[str]:
+    """The lines of a comparison from its table on; what it says in words stands above."""
+    lines = text.splitlines()
+    return lines[next(place for place, line in enumerate(lines) if line.startswith("method")) :]
+
+
 def test_an_exact_method_is_scored_by_the_checker() -> None:
     result = run_method(toy(), INSTANCE, "brute", SolveOptions())
     assert result.status is Status.OPTIMAL
@@ -258,7 +264,7 @@ def test_no_mean_is_over_the_seeds_that_found_something() -> None:
     assert comparison.metrics(row) == {"loss": None}
     data = comparison.to_dict()["rows"]
     assert [(one["found"], one["runs"]) for one in data] == [(1, 1), (3, 5)] and data[1]["ratio"] is None
-    lines = comparison.to_text().splitlines()
+    lines = _table(comparison.to_text())
     assert lines[0].split()[:6] == ["method", "status", "found", "mean", "best", "worst"]
     shown = next(line for line in lines if line.startswith("sometimes"))
     assert shown.split()[2:9] == ["3", "of", "5", "-", "14", "nothing", "found"] and "to optimum" not in shown
@@ -331,7 +337,7 @@ def test_compare_tells_which_method_runs() -> None:
 
 def test_reasons_stand_under_the_table_and_the_ledger_beside_the_verdict(monkeypatch: pytest.MonkeyPatch) -> None:
     text = compare(toy("nothing"), INSTANCE, ["brute", "list", "nothing"], SolveOptions()).to_text()
-    lines = text.splitlines()
+    lines = _table(text)
     assert lines[0].split()[-3:] == ["ratio", "seconds", "proof"]
     head = next(line for line in lines if line.startswith("claim"))
     assert head.split()[-5:] == ["<=", "verdict", "left", "right", "ledger"]
@@ -354,7 +360,7 @@ GUARANTEES = ("toy-false", "toy-never", "toy-graham")
 
 
 def test_a_proof_is_told_of_what_is_settled_only() -> None:
-    lines = compare(toy("nothing"), INSTANCE, ["brute", "list", "nothing"], SolveOptions()).to_text().splitlines()
+    lines = _table(compare(toy("nothing"), INSTANCE, ["brute", "list", "nothing"], SolveOptions()).to_text())
     proofs = {line.split()[0]: line.split()[-1] for line in lines[2:5]}
     assert proofs == {"brute": "claimed", "list": "-", "nothing": "-"}
     assert "proof of what is optimal or infeasible: claimed = one solver alone" in lines
