@@ -48,8 +48,37 @@ def answer_text(analysis: Analysis, width: int = WIDTH) -> str:
     """One small table, the answer, and what went wrong."""
     found = [textwrap.fill(line, width, subsequent_indent="  ") for line in _findings(analysis).splitlines()]
     first = statement_sheet(analysis.statements).text(width)
-    parts = (_unfinished(analysis), first, answer_sheet(analysis).text(width), "\n".join(found))
+    parts = (
+        _unfinished(analysis),
+        _in_words(analysis, width),
+        first,
+        answer_sheet(analysis).text(width),
+        "\n".join(found),
+    )
     return "\n\n".join(part for part in parts if part) + "\n"
+
+
+def _in_words(analysis: Analysis, width: int) -> str:
+    """What the tables beneath say first: statements that fail, and instances whose optimum is known."""
+    lines = []
+    printed = [row for row in analysis.statements if row.kind == "printed"]
+    if printed:
+        tried = [row for row in printed if row.applied]
+        failed = sum(row.is_refuted for row in tried)
+        lines.append(
+            f"printed statements of the papers: {failed} refuted on these instances, {len(tried) - failed} not refuted,"
+            f" {len(printed) - len(tried)} not tried or only measured"
+        )
+    every = [instances(analysis.section(suite, problem)) for suite, problem in analysis.sections]
+    count = sum(map(len, every))
+    if count:
+        known = sum(int(frame.optimum.notna().sum()) for frame in every)
+        alone = sum(claimed_only(frame) for frame in every)
+        lines.append(
+            f"{count} instance{'s' * (count > 1)}, {known} with a known optimum"
+            + (f" ({alone} by one solver alone)" if alone else "")
+        )
+    return "\n".join(textwrap.fill(line, width, subsequent_indent="  ") for line in lines)
 
 
 def _unfinished(analysis: Analysis) -> str:
