@@ -72,11 +72,11 @@ def _in_words(analysis: Analysis, width: int) -> str:
     every = [instances(analysis.section(suite, problem)) for suite, problem in analysis.sections]
     count = sum(map(len, every))
     if count:
-        known = sum(int(frame.optimum.notna().sum()) for frame in every)
-        alone = sum(claimed_only(frame) for frame in every)
+        optima = sum(int(frame.optimum.notna().sum()) for frame in every)
+        single = sum(claimed_only(frame) for frame in every)
         lines.append(
-            f"{count} instance{'s' * (count > 1)}, {known} with a known optimum"
-            + (f" ({alone} by one solver alone)" if alone else "")
+            f"{count} instance{'s' * (count > 1)}, {optima} with a known optimum"
+            + (f" ({single} by one solver alone)" if single else "")
         )
     return "\n".join(textwrap.fill(line, width, subsequent_indent="  ") for line in lines)
 
