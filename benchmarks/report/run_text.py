@@ -46,14 +46,14 @@ def run_text(analysis: Analysis, times: bool = True) -> str:
 
 def answer_text(analysis: Analysis, width: int = WIDTH) -> str:
     """One small table, the answer, and what went wrong."""
-    found = [textwrap.fill(line, width, subsequent_indent="  ") for line in _findings(analysis).splitlines()]
+    findings = [textwrap.fill(line, width, subsequent_indent="  ") for line in _findings(analysis).splitlines()]
     first = statement_sheet(analysis.statements).text(width)
     parts = (
         _unfinished(analysis),
         _in_words(analysis, width),
         first,
         answer_sheet(analysis).text(width),
-        "\n".join(found),
+        "\n".join(findings),
     )
     return "\n\n".join(part for part in parts if part) + "\n"
 
