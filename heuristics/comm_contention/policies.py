@@ -1,4 +1,11 @@
-"""Admission policies on one link: srsf-n, adadual and adadual-k."""
+"""Admission policies on one link: srsf-n, adadual and adadual-k.
+
+Idea: at every release and completion the waiting tasks are asked, smallest first, until one is refused. SRSF(n) lets
+n transfers share the link. AdaDUAL (Theorem 2) adds a second one where its size is below a share of what the first
+has left. Source: paper 001, Theorem 2 and section V-A. Where ours differs: policies run on whole numbers, so that
+simultaneous events are simultaneous; `adadual-k` is ours and asks the same question of k transfers, exactly. No ratio
+is claimed, and AdaDUAL's is unbounded (`001-adadual-unbounded`).
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,10 @@
-"""The schedulings of paper 001 as methods: SRSF(1) to SRSF(3) and Ada-SRSF, each with any placement."""
+"""The schedulings of paper 001 as methods: SRSF(1) to SRSF(3) and Ada-SRSF, each with any placement.
+
+Idea: tasks of the job with the shortest remaining service go first. SRSF(n) admits n all-reduces on a server;
+Ada-SRSF decides on a second one by AdaDUAL. Source: paper 001, Algorithms 1 to 3 and section V-A. Where ours differs:
+AdaDUAL compares with the smallest remaining message on any server that the new one would meet, where Algorithm 2 as
+printed forgets some; cycles of jobs whose state recurs are skipped, which changes no time.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,11 @@
-"""SJF-BSBF, its variant with a better alternative, and first-fit sharing."""
+"""SJF-BSBF, its variant with a better alternative, and first-fit sharing.
+
+Idea: the shortest waiting job takes free GPUs if there are enough, else GPUs with one job whose pair gains most by
+sharing at once (Theorem 1). Source: paper 003, Algorithms 1 and 2. Where ours differs: the text has lost its
+formulas, and `docs/gpu-sharing.md` says how each gap is filled (several partners, sub-batches, what sharing is
+compared with). `sjf-bsbf+` is ours: it compares with the first start on free GPUs. `sjf-ffs` shares first-fit,
+whatever it costs.
+"""
 
 from __future__ import annotations
 

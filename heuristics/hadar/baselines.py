@@ -1,4 +1,10 @@
-"""Tiresias and YARN-CS, as paper 002 sets them up for comparison (section IV)."""
+"""Tiresias and YARN-CS, as paper 002 sets them up for comparison (section IV).
+
+Idea: Tiresias has two queues by attained service and gives each job devices of one type; YARN-CS is first in, first
+out and never preempts. Source: paper 002, section IV, after Gu et al. (NSDI 2019) and Hadoop's capacity scheduler.
+Where ours differs: nothing of their systems but these rules; no starved job is promoted, and speeds of types are not
+looked at.
+"""
 
 from __future__ import annotations
 

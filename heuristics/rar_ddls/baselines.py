@@ -1,4 +1,9 @@
-"""The rivals of SJF-BCO in section 7 of paper 000: first fit, list scheduling, random."""
+"""The rivals of SJF-BCO in section 7 of paper 000: first fit, list scheduling, random.
+
+Idea: `ff` takes the available GPUs of lowest index, `ls` the least loaded ones, `rand` draws them. Source: paper 000,
+section 7. Our reading of their limits: `ff` and `ls` have a theta of their own, bisected as in SJF-BCO, and `rand`
+takes theta = T.
+"""
 
 from __future__ import annotations
 

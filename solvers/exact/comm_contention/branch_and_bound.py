@@ -1,4 +1,10 @@
-"""Method `bb` of comm-contention: branch and bound over sequences of events."""
+"""Method `bb` of comm-contention: branch and bound over sequences of events.
+
+Idea: a node is a sequence of starts and completions. Which event comes next is branched on; starts that are still
+open are a polytope, over which the rest is bounded (`bounds.py`). Source: ours; the proof is in
+`docs/proofs-comm-contention.md`. Guarantee: the optimum, in rationals, of up to 20 tasks. What limits it is the
+number of open starts at once.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,10 @@
-"""Method ``colgen`` of hadar: column generation for P2 (or P1), integer master, branch and price (paper 002, III-B)."""
+"""Method ``colgen`` of hadar: column generation for P2 (or P1), integer master, branch and price (paper 002, III-B).
+
+Idea: a column is a whole schedule of a job; a dynamic program over (slot, progress) prices it for every finish slot.
+Cuts come from the hull of what fits one slot, branching is on finish slots and then on what a job does in a slot.
+Source: P2 and P3 are the paper's; solving them by columns is ours. Guarantee: the bound holds at every iteration, and
+an answer is optimal when it equals the bound to 1e-9. Proofs of the cuts: `docs/proofs-hadar.md`.
+"""
 
 from __future__ import annotations
 
