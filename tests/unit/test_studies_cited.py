@@ -1,4 +1,4 @@
-"""Every study is told of by a page, run by a test or part of another study; one that nobody needs leaves the repository."""
+"""Every study is told of by a page, run by a test or part of another study; else it leaves the repository."""
 
 from __future__ import annotations
 
