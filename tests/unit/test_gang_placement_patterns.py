@@ -60,6 +60,15 @@ def test_devices_that_parts_fill_without_rest_are_filled(together: bool) -> None
         assert (result.status, result.objective, result.info["decided by"]) == (Status.OPTIMAL, 36, "patterns")
 
 
+def test_a_class_of_bins_without_any_pattern_that_is_left_keeps_its_row() -> None:
+    """By reduced costs no pattern of the second node is in a decision that has the bound."""
+    free = [{"cpu": 3, "memory": 4}, {"cpu": 2, "memory": 4}]
+    asked = [(3, 3, 1), (2, 1, 2), (1, 3, 2.5)]
+    pods = [{"request": {"cpu": cpu, "memory": memory}, "weight": weight} for cpu, memory, weight in asked]
+    result = solve_staged(parsed([{"id": f"n{n}", "free": own} for n, own in enumerate(free)], pods), ALONE)
+    assert (result.status, result.objective) == (Status.OPTIMAL, 45)
+
+
 def test_priorities_on_equal_nodes_are_decided_one_after_another() -> None:
     """Both priorities, on nodes of two resources; the engine's program by node finds the same."""
     rng = random.Random(5)

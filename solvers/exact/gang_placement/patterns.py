@@ -231,8 +231,9 @@ class _Master:
         goals = self.worth if least is not None else self.worth[:-1]
         placed = sparse.coo_matrix((np.ones(many), (self.kind, np.arange(many))), shape=(kinds, many))
         taken = sparse.csr_matrix(-self.patterns.counts[kept].T)
-        where = sparse.coo_matrix((np.ones(len(kept)), (self.patterns.bin_of[kept], np.arange(len(kept)))))
-        blocks = [[placed, taken], [None, sparse.csr_matrix(where, shape=(bins, len(kept)))]]
+        members = self.patterns.bin_of[kept], np.arange(len(kept))
+        where = sparse.coo_matrix((np.ones(len(kept)), members), shape=(bins, len(kept)))
+        blocks = [[placed, taken], [None, where]]
         blocks += [[sparse.csr_matrix(worth.astype(float)), None] for worth in goals]
         low = np.concatenate([np.full(kinds + bins, -INFINITY), self.held, [] if least is None else [least]])
         high = np.concatenate([np.zeros(kinds), self.bins, np.full(len(goals), INFINITY)])
