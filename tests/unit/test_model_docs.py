@@ -1,4 +1,4 @@
-"""The pages of the problems: every family of rows stands there with its equation, and the worked changes run."""
+"""The rows of models: each family is on the site's page with its equation; the worked changes of problems run."""
 
 from __future__ import annotations
 
@@ -9,8 +9,10 @@ import pytest
 from oracles.schedules import CASES
 
 from schedgap.catalogue.registry import all_problems, find_problem
+from schedgap.rows import rows_of_models
 
 DOCS = Path(__file__).parents[2] / "docs"
+ROWS = "\n".join(rows_of_models())
 
 
 def section(page: str) -> str:
@@ -34,6 +36,11 @@ def test_every_family_of_rows_stands_on_the_page(name: str) -> None:
     for family in model.layout.rows:
         law = model.layout.laws[family]
         said = law.meaning + (f" ({law.role}: {law.why})" if law.why else "")
-        assert f"| `{law.prefix(family)}` | {law.equation or 'ours'} | {said} |" in text, family
+        assert f"| `{law.prefix(family)}` | {law.equation or 'ours'} | {said} |" in ROWS, family
     for form in find_problem(case.problem).forms:
         assert f"| `{form.id}` |" in text
+
+
+def test_the_site_writes_the_page_of_rows() -> None:
+    assert '"reference/rows.md": rows_of_models' in (DOCS.parent / "mkdocs_hooks.py").read_text(encoding="utf-8")
+    assert (DOCS / "reference" / "rows.md").is_file()
