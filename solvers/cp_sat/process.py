@@ -95,9 +95,9 @@ class CpProcess:
                 listener.log(*values)
             elif kind == "point" and listener.point is not None:
                 self._last = values
-                self._send(("answer", listener.point(*values)))
+                self._answer(listener.point(*values))
             elif kind == "bound" and listener.bound is not None:
-                self._send(("answer", listener.bound(*values)))
+                self._answer(listener.bound(*values))
 
     def _dead(self) -> CpEnd:
         """What is left of a search whose process died."""
@@ -113,6 +113,10 @@ class CpProcess:
         assert self._process.stdin is not None
         with self._writing:
             send(self._process.stdin, message)
+
+    def _answer(self, answer: object) -> None:
+        with suppress(OSError):  # it is dead, which the reader finds out
+            self._send(("answer", answer))
 
     def _stop(self, stopped: threading.Event) -> None:
         stopped.set()
