@@ -7,7 +7,7 @@ import pkgutil
 from collections.abc import Iterator
 
 from schedgap import formulations
-from schedgap.benchmarks.text import markdown_row
+from schedgap.benchmarks.text import markdown_table
 from schedgap.formulations.common.layout import Role, RowFamily
 
 
@@ -25,8 +25,10 @@ def rows_of_models() -> Iterator[str]:
         if not stated:
             continue
         yield from (f"## {(module.__doc__ or info.name).splitlines()[0].rstrip('.')}", "", f"`{info.name}`", "")
-        yield from (markdown_row(("rows", "equation", "meaning")), "|---|---|---|")
-        for name, family in stated.items():
-            why = "" if family.role is Role.DEFINING else f" ({family.role}: {family.why})"
-            yield markdown_row((f"`{family.prefix(name)}`", family.equation or "ours", family.meaning + why))
+        yield markdown_table(("rows", "equation", "meaning"), [_cells(name, family) for name, family in stated.items()])
         yield ""
+
+
+def _cells(name: str, family: RowFamily) -> tuple[str, str, str]:
+    why = "" if family.role is Role.DEFINING else f" ({family.role}: {family.why})"
+    return f"`{family.prefix(name)}`", family.equation or "ours", family.meaning + why

@@ -224,10 +224,11 @@ def page(results: Mapping[str, Measured], seeds: int) -> str:
     instance = GangPlacementInstance.parse(example())
     most, proof = reference(instance, 10.0)
     lines += [f"**Kueue #10574**: 39 GPUs in racks of 19, 10 and 10; optimum {most} ({proof}).", ""]
-    lines += ["| rule | GPUs placed | worst of a hunt: optimum / rule |", "|---|---|---|"]
-    for name, (method, settings) in RULES.items():
-        placed = weight_placed(instance, method, settings, 1)
-        lines.append(f"| {name} | {placed} of {most} | {worst(method) if not settings else '-'} |")
+    decided = [
+        (name, f"{weight_placed(instance, method, settings, 1)} of {most}", worst(method) if not settings else "-")
+        for name, (method, settings) in RULES.items()
+    ]
+    lines.append(markdown_table(("rule", "GPUs placed", "worst of a hunt: optimum / rule"), decided))
     return "\n".join([*lines, ""])
 
 

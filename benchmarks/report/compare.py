@@ -443,8 +443,8 @@ def _summary(found: Comparison) -> str:
     )
     told = [_known(found) + _hours(found, found.agreement.bound)]
     if ranked:
-        ends = (ranked[0], ranked[-1]) if len(ranked) > 1 else (ranked[0],)
-        told.append("closest: " + "; furthest: ".join(f"{row.method.shown}, ratio {_ratio_cell(row)}" for row in ends))
+        ends = [f"{row.method.shown}, ratio {_ratio_cell(row)}" for row in ranked[:1] + ranked[1:][-1:]]
+        told.append("closest: " + "; furthest: ".join(ends))
     return "\n".join(told) + "\n"
 
 

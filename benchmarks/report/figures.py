@@ -236,11 +236,8 @@ def anytime_figure(problem: Problem, runs: pd.DataFrame, places: Mapping[str, in
         ys = [1.0, *(gap for _, gap in known), known[-1][1] if known else 1.0]
         integral = seconds(mine.primal_integral.mean())
         _staircase(axes, places[str(name)], xs, ys, f"{name} (integral {integral} s)")
-    _log_ticks(axes, LOG)
-    axes.set_ylim(-0.02, 1.02)
-    axes.yaxis.set_major_formatter(PERCENT)
     title = f"{problem.id}: how soon {shared.one.nunique()} instances had good schedules"
-    return _named(axes, title, SECONDS, "mean gap to the best schedule known")
+    return _shares_over_time(axes, title, "mean gap to the best schedule known")
 
 
 def shared_curves(runs: pd.DataFrame) -> pd.DataFrame:
@@ -254,7 +251,10 @@ def shared_curves(runs: pd.DataFrame) -> pd.DataFrame:
 
 def times_to_ratios(problem: Problem, runs: pd.DataFrame) -> pd.DataFrame:
     """A row for each run with a curve and each of `TARGETS`: seconds until the ratio was at most so much, or empty."""
-    shared = shared_curves(runs)
+    return _times(problem, shared_curves(runs))
+
+
+def _times(problem: Problem, shared: pd.DataFrame) -> pd.DataFrame:
     runs_of_all = zip(shared.instance, shared.label, shared.curve, shared.best, strict=True)
     rows = [
         (problem.id, instance, label, target, time_to_ratio(curve, float(best), problem.sense, target))
@@ -270,10 +270,10 @@ def reaching_figure(problem: Problem, runs: pd.DataFrame, places: Mapping[str, i
     An empirical distribution of run times over targets (N. Hansen and others, *COCO*, Optimization Methods and Software
     36, 2021): a pair that is never reached stays in the denominator. None where :func:`anytime_figure` is.
     """
-    times = times_to_ratios(problem, runs)
-    if times.empty:
-        return None
     shared = shared_curves(runs)
+    if shared.empty:
+        return None
+    times = _times(problem, shared)
     least = LEAST_SECONDS
     until = max(least, horizon(shared.curve))
     axes = _curves()
@@ -282,11 +282,16 @@ def reaching_figure(problem: Problem, runs: pd.DataFrame, places: Mapping[str, i
         shares = [place / len(mine) for place in range(1, len(ordered) + 1)]
         xs, ys = [least, *ordered, until], [0.0, *shares, shares[-1] if shares else 0.0]
         _staircase(axes, places[str(name)], xs, ys, f"{name} ({len(ordered)} of {len(mine)})")
+    title = f"{problem.id}: ratios of {TARGETS[0]:g} to {TARGETS[-1]:g} reached on {shared.one.nunique()} instances"
+    return _shares_over_time(axes, title, "(instance, ratio) pairs reached")
+
+
+def _shares_over_time(axes: Axes, title: str, what: str) -> Figure:
+    """The figure of staircases in percent over seconds."""
     _log_ticks(axes, LOG)
     axes.set_ylim(-0.02, 1.02)
     axes.yaxis.set_major_formatter(PERCENT)
-    title = f"{problem.id}: ratios of {TARGETS[0]:g} to {TARGETS[-1]:g} reached on {shared.one.nunique()} instances"
-    return _named(axes, title, SECONDS, "(instance, ratio) pairs reached")
+    return _named(axes, title, SECONDS, what)
 
 
 def _curves() -> Axes:

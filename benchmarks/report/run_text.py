@@ -69,13 +69,12 @@ def _in_words(analysis: Analysis, width: int) -> str:
             f"printed statements of the papers: {failed} refuted on these instances, {len(tried) - failed} not refuted,"
             f" {len(printed) - len(tried)} not tried or only measured"
         )
-    every = [instances(analysis.section(suite, problem)) for suite, problem in analysis.sections]
-    count = sum(map(len, every))
-    if count:
-        optima = sum(int(frame.optimum.notna().sum()) for frame in every)
-        single = sum(claimed_only(frame) for frame in every)
+    every = instances(analysis.runs) if len(analysis.runs) else analysis.runs
+    if len(every):
+        solved = every[every.optimum.notna()]
+        single = claimed_only(solved)
         lines.append(
-            f"{count} instance{'s' * (count > 1)}, {optima} with a known optimum"
+            f"{len(every)} instance{'s' * (len(every) > 1)}, {len(solved)} with a known optimum"
             + (f" ({single} by one solver alone)" if single else "")
         )
     return "\n".join(textwrap.fill(line, width, subsequent_indent="  ") for line in lines)

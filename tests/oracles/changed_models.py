@@ -51,7 +51,7 @@ def change(
 
 
 def workers_on_nodes(model: Model, terms: Terms) -> Terms:
-    """Of g-vne: the sum over all positions of all sizes for each job and node that the sum is about."""
+    """The sum of g-vne over all positions of all sizes for each job and node that the sum is about."""
     key_of = {v: key for key, v in model.variables["place"].items()}
     gathered: dict[pulp.LpVariable, float] = {}
     for variable, coefficient in terms:

@@ -61,7 +61,7 @@ def test_devices_that_parts_fill_without_rest_are_filled(together: bool) -> None
 
 
 def test_a_class_of_bins_without_any_pattern_that_is_left_keeps_its_row() -> None:
-    """By reduced costs no pattern of the second node is in a decision that has the bound."""
+    """No pattern of the second node is in a decision that has the bound, as reduced costs show."""
     free = [{"cpu": 3, "memory": 4}, {"cpu": 2, "memory": 4}]
     asked = [(3, 3, 1), (2, 1, 2), (1, 3, 2.5)]
     pods = [{"request": {"cpu": cpu, "memory": memory}, "weight": weight} for cpu, memory, weight in asked]

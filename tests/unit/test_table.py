@@ -17,7 +17,7 @@ from schedgap.benchmarks.report.aggregate import WITHIN, blocks, claims, headlin
 from schedgap.benchmarks.report.analysis import analyse, instance_path
 from schedgap.benchmarks.report.export import exported
 from schedgap.benchmarks.report.figures import _line_colour, places_of, profile_figures, ratio_figure
-from schedgap.benchmarks.report.run_text import run_text
+from schedgap.benchmarks.report.run_text import answer_text, run_text
 from schedgap.benchmarks.report.sheet import Column, Marked, Sheet
 from schedgap.benchmarks.report.sheets import answer_sheet, claim_sheets, metrics_sheet, ratio_sheets
 from schedgap.benchmarks.text import fixed, nearest, number, percent, refuting, seconds, significant, table
@@ -66,6 +66,11 @@ def _rows() -> list[Record]:
         _row(7, 2, "nothing", "unknown", None, 8.0),
         _row(8, 2, "outside", "feasible", 4.0, None, info={"outside_model": True}),
     ]
+
+
+def test_the_first_words_count_an_infeasible_instance_as_no_optimum(folder: Path) -> None:
+    said = answer_text(analyse(_rows(), folder, [toy("nothing", "outside")])).splitlines()
+    assert said[0] == "4 instances, 2 with a known optimum (2 by one solver alone)"
 
 
 def _problem() -> Problem:
