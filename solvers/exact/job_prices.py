@@ -210,7 +210,15 @@ _PATIENCE, _SHORTER, _SHORTEST = 12, 0.6, 1e-4
 _INERTIA = 0.6
 
 
-def ascend(evaluate: Evaluate, width: Floats, kinds: int, rounds: int, hope: float = 1.0) -> tuple[float, Floats]:
+def ascend(
+    evaluate: Evaluate,
+    width: Floats,
+    kinds: int,
+    rounds: int,
+    hope: float = 1.0,
+    start: Floats | None = None,
+    step: float = 1.0,
+) -> tuple[float, Floats]:
     """The largest bound found by a subgradient method with inertia, and its prices: deterministic.
 
     It may stop after any round: each evaluation is a bound by itself, and the best is kept with its prices.
@@ -221,10 +229,12 @@ def ascend(evaluate: Evaluate, width: Floats, kinds: int, rounds: int, hope: flo
     kinds : C
     rounds : evaluations at most
     hope : the optimum is looked for so much above the best bound, relative; steps are as long as that asks for
+    start : (C, B) the first prices; none is above 0 where not given
+    step : length of the first step, relative to that
     """
-    prices = np.zeros((kinds, len(width)))
+    prices = np.zeros((kinds, len(width))) if start is None else start
     use, inertia = np.zeros_like(prices), np.zeros_like(prices)
-    best, kept, step, stalled = -np.inf, prices, 1.0, 0
+    best, kept, stalled = -np.inf, prices, 0
     for _ in range(rounds):
         value, capacity = evaluate(prices, use)
         if best == -np.inf or value > best + 1e-7 * abs(best):

@@ -106,6 +106,41 @@ def test_the_compiled_form_is_the_checkers(preset: str, monkeypatch: pytest.Monk
         assert float(machines(instance, leaf_of(instance))) == pytest.approx(ways.value / len(instance.jobs), rel=1e-9)
 
 
+def test_finer_ticks_begin_with_the_prices_of_coarser_ones() -> None:
+    """The finer buckets have the prices that held at their time before."""
+    for seed in range(200, 210):
+        instance = schedgap.generate("ddl-cluster", "small", seed=seed)
+        data = instance.to_dict()
+        later = [{**job, "arrival": job["arrival"] + 1e6 * seed} for job in data["jobs"]]
+        spans, arrival = bounds.servers_spanned(instance), Fraction(min(job["arrival"] for job in later))
+        parts = [(job["forward"] + job["backward"], 0.0, 0.0) for job in later]
+        coarse, fine = (
+            paths._Grid(DdlClusterInstance.parse({**data, "jobs": later}), spans, parts, f, 99.0) for f in (0, 3)
+        )
+        assert 0 <= arrival - coarse.first * SPAN < SPAN and len(fine.width) > 7 * (len(coarse.width) - 1)
+        prices = np.random.default_rng(seed).random((2, len(coarse.width)))
+        got = fine.prices_of(paths.PricedPaths(0.0, 0, coarse.first, prices))
+        for k in range(len(fine.width)):
+            where = min((fine.first + k) // 8 - coarse.first, len(coarse.width) - 1)
+            assert (got[:, k] == prices[:, where]).all()
+
+
+def test_coarse_first_is_as_good_as_fine_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Measured: 0.01% less on average on `small`, 0.1% more on `paper`; mostly the finest ticks prove most."""
+    monkeypatch.setattr(paths, "_CELLS", 400_000)
+    last = 0
+    for seed in range(200, 208):
+        instance = schedgap.generate("ddl-cluster", "small", seed=seed)
+        with monkeypatch.context() as patch:
+            patch.setattr(paths, "_LEVELS", ((0, 300, 1.0),))
+            alone = priced_paths(DdlClusterInstance.parse(instance.to_dict()))
+        ways = priced_paths(instance)
+        assert ways is not None and alone is not None
+        assert ways.value >= 0.999 * alone.value
+        last += ways.fineness == alone.fineness
+    assert last >= 6
+
+
 def test_it_decides_where_nothing_else_does() -> None:
     for seed in range(2, 9):
         instance = schedgap.generate("ddl-cluster", "small", seed=seed)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import NamedTuple
@@ -10,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from schedgap.formulations.common.compiled import njit_cached, njit_kernel
+from schedgap.formulations.common.compiled import njit_cached, njit_inner
 from schedgap.formulations.common.instance import once_per_instance
 from schedgap.formulations.common.numbers import exact as written
 from schedgap.formulations.ddl_cluster import bounds
@@ -26,10 +27,9 @@ _MOST_JOBS = 2_000
 _FINEST = 60
 _CELLS = 4_000_000
 """Ticks of all jobs times buckets, at most."""
-_STEPS = 600_000_000
-"""Most jobs times evaluations."""
-_FEWEST, _MOST = 60, 300
-"""Evaluations of prices: each is a bound by itself, so few are safe."""
+_LEVELS = ((3, 300, 1.0), (2, 150, 0.05), (1, 60, 0.02), (0, 100, 0.02))
+"""Coarse ticks first, whose prices the finer ones begin with: how often ticks are doubled, evaluations of prices at
+most, and the length of the first step. Each evaluation is a bound by itself, so few are safe."""
 _HOPE = 0.3
 
 
@@ -43,15 +43,16 @@ class PricedPaths:
     prices: Floats  # (2, B) of a second of a GPU, of a link
 
 
-class _Path(NamedTuple):
-    """One job; times in seconds."""
+class _Paths(NamedTuple):
+    """The jobs; times in seconds."""
 
-    bucket: int  # bucket of its arrival
-    ahead: float  # from its arrival to the end of that bucket
-    low: int  # fewest whole ticks that may be left of it then
-    whole: float  # it takes alone
-    rates: tuple[float, float]  # GPUs, and links, that it holds
-    remains: Floats  # (2, ticks + 2) that are left of computing and of messages, where so many ticks are left in all
+    bucket: Ints  # (J,) bucket of the arrival
+    ahead: Floats  # (J,) from the arrival to the end of that bucket
+    low: Ints  # (J,) fewest whole ticks that may be left then
+    whole: Floats  # (J,) that a job takes alone
+    rates: Floats  # (J, 2) GPUs, and links, that it holds
+    begin: Ints  # (J + 1,) first column of `remains`, which has two more than ticks
+    remains: Floats  # (2, ...) that are left of computing and of messages, where so many ticks are left in all
 
 
 @once_per_instance
@@ -87,42 +88,77 @@ def priced_paths(instance: DdlClusterInstance) -> PricedPaths | None:
     ]
     work = sum(job.iterations * job.gpus * part[0] for job, part in zip(jobs, parts, strict=True)) / capacity[0]
     work += sum(job.iterations * s * part[2] for job, s, part in zip(jobs, spans, parts, strict=True)) / capacity[1]
-    since = float(arrival.min())
-    longest = float((arrival + alone).max()) - since + work
+    longest = float((arrival + alone).max()) - float(arrival.min()) + work
     # each job has a few ticks where it is shorter than one, too
     room = _CELLS * SPAN / longest
-    fineness = math.floor(min(_FINEST, math.log2(room / float(alone.sum())) / 2, math.log2(room / (3 * len(jobs)))))
-    tick = 2.0**-fineness
-    first = math.floor(written(since) / Fraction(SPAN * tick))
-    buckets = math.ceil(longest / (SPAN * tick)) + 1
-    exact = Fraction(tick)
-    paths = []
-    for job, wide, part in zip(jobs, spans, parts, strict=True):
-        bucket = math.floor(written(job.arrival) / (SPAN * exact)) - first
-        ahead = (first + bucket + 1) * SPAN * exact - written(job.arrival)
-        length = written(job.forward) + written(job.backward)
-        if wide > 1:
-            length += written(link.latency) + written(link.seconds_per_unit) * written(job.message)
-        whole = job.iterations * length
-        ticks = math.floor(whole / exact)
-        remains = _remains(np.arange(ticks + 2, dtype=np.float64) * tick, job.iterations, *part)
-        low = max(0, math.floor((whole - ahead) / exact))
-        rates = float(job.gpus), float(wide if wide > 1 else 0)
-        paths.append(_Path(bucket, float(ahead), low, float(whole), rates, remains))
-    width = np.full(buckets, SPAN * tick)
-    longest_path = max(path.remains.shape[1] for path in paths)
-    costs, order = np.empty((buckets + 1, longest_path)), np.empty(longest_path, dtype=np.int64)
+    finest = math.floor(min(_FINEST, math.log2(room / float(alone.sum())) / 2, math.log2(room / (3 * len(jobs)))))
+    best: PricedPaths | None = None
+    last: PricedPaths | None = None
+    for doublings, rounds, step in _LEVELS:
+        grid = _Grid(instance, spans, parts, finest - doublings, longest)
+        start = None if last is None else grid.prices_of(last)
+        value, prices = ascend(grid.evaluate, grid.width, 2, rounds, _HOPE, start, step)
+        last = PricedPaths(value, grid.fineness, grid.first, prices)
+        if best is None or value >= best.value:
+            best = last
+    return best
 
-    def evaluate(prices: Floats, use: Floats) -> tuple[float, Floats]:
-        use[:] = 0.0
-        value = -float(capacity @ prices @ width)
-        for path in paths:
-            value += max(path.whole, _cheapest(path, tick, prices, use, costs, order))
-        return value, np.repeat(capacity[:, None], buckets, axis=1)
 
-    cells = sum(path.remains.shape[1] for path in paths) * buckets
-    value, prices = ascend(evaluate, width, 2, int(np.clip(_STEPS // cells, _FEWEST, _MOST)), _HOPE)
-    return PricedPaths(value, fineness, first, prices)
+class _Grid:
+    """Ticks and buckets of one fineness, and the ways of all jobs in them.
+
+    Parameters
+    ----------
+    spans : (J,) servers that a job spans at least
+    parts : (J,) seconds of computing, of latency and of the message of an iteration
+    longest : seconds from the first arrival until all can be done
+    """
+
+    def __init__(
+        self,
+        instance: DdlClusterInstance,
+        spans: Sequence[int],
+        parts: Sequence[tuple[float, float, float]],
+        fineness: int,
+        longest: float,
+    ) -> None:
+        jobs, link = instance.jobs, instance.link
+        self.fineness, self.tick = fineness, 2.0**-fineness
+        exact = Fraction(self.tick)
+        self.first = math.floor(written(min(job.arrival for job in jobs)) / (SPAN * exact))
+        self.capacity = np.array([float(instance.total_gpus), float(len(instance.servers))])
+        self.width = np.full(math.ceil(longest / (SPAN * self.tick)) + 1, SPAN * self.tick)
+        rows, remains = [], []
+        for job, wide, part in zip(jobs, spans, parts, strict=True):
+            bucket = math.floor(written(job.arrival) / (SPAN * exact)) - self.first
+            ahead = (self.first + bucket + 1) * SPAN * exact - written(job.arrival)
+            length = written(job.forward) + written(job.backward)
+            if wide > 1:
+                length += written(link.latency) + written(link.seconds_per_unit) * written(job.message)
+            whole = job.iterations * length
+            ticks = math.floor(whole / exact)
+            remains.append(_remains(np.arange(ticks + 2, dtype=np.float64) * self.tick, job.iterations, *part))
+            low = max(0, math.floor((whole - ahead) / exact))
+            rates = float(job.gpus), float(wide if wide > 1 else 0)
+            rows.append((bucket, float(ahead), low, float(whole), rates))
+        columns = [np.array(column) for column in zip(*rows, strict=True)]
+        sizes = [part.shape[1] for part in remains]
+        self._paths = _Paths(*columns, np.cumsum([0, *sizes]), np.concatenate(remains, axis=1))
+        self._costs = np.empty((len(self.width) + 1, max(sizes)))
+        self._order = np.empty(max(sizes), dtype=np.int64)
+
+    def prices_of(self, coarser: PricedPaths) -> Floats:
+        """Those of buckets that are as long as 2^n of these, n >= 0."""
+        doublings = self.fineness - coarser.fineness
+        ahead = self.first - (coarser.first << doublings)  # small, where the first alone may be beyond 64 bits
+        buckets = (ahead + np.arange(len(self.width))) >> doublings
+        return coarser.prices[:, np.minimum(buckets, coarser.prices.shape[1] - 1)]
+
+    def evaluate(self, prices: Floats, use: Floats) -> tuple[float, Floats]:
+        """The bound that prices prove, and capacities; see :data:`~schedgap.solvers.exact.job_prices.Evaluate`."""
+        value = _least(self._paths, self.tick, prices, use, self._costs, self._order)
+        value -= float(self.capacity @ prices @ self.width)
+        return value, np.repeat(self.capacity[:, None], len(self.width), axis=1)
 
 
 def _remains(time: Floats, iterations: int, compute: float, latency: float, message: float) -> Floats:
@@ -138,7 +174,7 @@ def _remains(time: Floats, iterations: int, compute: float, latency: float, mess
     )
 
 
-@njit_kernel
+@njit_inner
 def _forward(costs: Floats, k: int, ticks: int, order: Ints) -> None:
     """At edge k the least of what led there: up to SPAN ticks more were left a bucket before."""
     head = tail = 0
@@ -152,39 +188,36 @@ def _forward(costs: Floats, k: int, ticks: int, order: Ints) -> None:
         costs[k, z] = costs[k - 1, order[head]]
 
 
-@njit_cached
-def _cheapest(path: _Path, tick: float, prices: Floats, use: Floats, costs: Floats, order: Ints) -> float:
-    """The least of JCT and cost of a job; what it holds then is added to `use`, (2, B).
+@njit_inner
+def _cheapest(paths: _Paths, j: int, tick: float, prices: Floats, use: Floats, costs: Floats, order: Ints) -> float:
+    """The least of JCT and cost of job j; what it holds then is added to `use`.
 
     With the price p of a bucket and what is left at its edges, the cost is the sum over edges of the change of p there
     times what is left, and p of the first bucket times all: so a cost is known from what is left at edges alone.
-
-    Parameters
-    ----------
-    costs, order : (B + 1, at least ticks), (ticks,): room
     """
-    count, ticks, remains = prices.shape[1], path.remains.shape[1] - 2, path.remains
-    begin = path.bucket
+    remains = paths.remains[:, paths.begin[j] : paths.begin[j + 1]]
+    count, ticks = prices.shape[1], remains.shape[1] - 2
+    begin, ahead, low = paths.bucket[j], paths.ahead[j], paths.low[j]
     base = 0.0
     for c in range(2):
-        base += prices[c, begin] * path.rates[c] * remains[c, ticks + 1]
+        base += prices[c, begin] * paths.rates[j, c] * remains[c, ticks + 1]
     best, last, end = np.inf, begin, 0
-    if path.whole <= path.ahead:
-        best = path.whole + base
+    if paths.whole[j] <= ahead:
+        best = paths.whole[j] + base
     for k in range(begin + 1, count + 1):
-        passed = path.ahead + (k - begin - 1) * SPAN * tick
+        passed = ahead + (k - begin - 1) * SPAN * tick
         if passed >= best:
             break
         if k == begin + 1:
             costs[k, : ticks + 1] = np.inf
-            costs[k, path.low : ticks + 1] = base
+            costs[k, low : ticks + 1] = base
         else:
             _forward(costs, k, ticks, order)
         for c in range(2):
             change = -prices[c, k - 1]
             if k < count:
                 change += prices[c, k]
-            change *= path.rates[c]
+            change *= paths.rates[j, c]
             if change != 0.0:
                 later = 0 if change > 0 else 1
                 for z in range(ticks + 1):
@@ -195,9 +228,9 @@ def _cheapest(path: _Path, tick: float, prices: Floats, use: Floats, costs: Floa
     z = end
     for c in range(2):
         if last == begin:
-            use[c, begin] += path.rates[c] * remains[c, ticks + 1]
+            use[c, begin] += paths.rates[j, c] * remains[c, ticks + 1]
         elif last < count:
-            use[c, last] += path.rates[c] * remains[c, z]
+            use[c, last] += paths.rates[j, c] * remains[c, z]
     for k in range(last - 1, begin - 1, -1):
         before = ticks + 1
         if k > begin:
@@ -206,6 +239,23 @@ def _cheapest(path: _Path, tick: float, prices: Floats, use: Floats, costs: Floa
                 if costs[k, y] < costs[k, before]:
                     before = y
         for c in range(2):
-            use[c, k] += path.rates[c] * (remains[c, before] - remains[c, z])
+            use[c, k] += paths.rates[j, c] * (remains[c, before] - remains[c, z])
         z = before
     return best
+
+
+@njit_cached
+def _least(paths: _Paths, tick: float, prices: Floats, use: Floats, costs: Floats, order: Ints) -> float:
+    """The sum over jobs of the least of JCT and cost; `use`, (2, B), becomes what they hold.
+
+    Parameters
+    ----------
+    costs, order : (B + 1, at least the most ticks), (the most ticks,): room
+    """
+    for c in range(2):
+        for k in range(prices.shape[1]):
+            use[c, k] = 0.0
+    total = 0.0
+    for j in range(len(paths.bucket)):
+        total += max(paths.whole[j], _cheapest(paths, j, tick, prices, use, costs, order))
+    return total
