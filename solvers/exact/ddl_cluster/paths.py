@@ -139,11 +139,12 @@ class _Grid:
             ticks = math.floor(whole / exact)
             remains.append(_remains(np.arange(ticks + 2, dtype=np.float64) * self.tick, job.iterations, *part))
             low = max(0, math.floor((whole - ahead) / exact))
-            rates = float(job.gpus), float(wide if wide > 1 else 0)
-            rows.append((bucket, float(ahead), low, float(whole), rates))
-        columns = [np.array(column) for column in zip(*rows, strict=True)]
+            held = float(job.gpus), float(wide if wide > 1 else 0)
+            rows.append((bucket, float(ahead), low, float(whole), held))
+        buckets, aheads, lows, wholes, rates = (np.array(column) for column in zip(*rows, strict=True))
         sizes = [part.shape[1] for part in remains]
-        self._paths = _Paths(*columns, np.cumsum([0, *sizes]), np.concatenate(remains, axis=1))
+        begin = np.cumsum([0, *sizes])
+        self._paths = _Paths(buckets, aheads, lows, wholes, rates, begin, np.concatenate(remains, axis=1))
         self._costs = np.empty((len(self.width) + 1, max(sizes)))
         self._order = np.empty(max(sizes), dtype=np.int64)
 
