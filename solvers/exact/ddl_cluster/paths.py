@@ -149,7 +149,7 @@ class _Grid:
         self._order = np.empty(max(sizes), dtype=np.int64)
 
     def prices_of(self, coarser: PricedPaths) -> Floats:
-        """Those of buckets that are as long as 2^n of these, n >= 0."""
+        """The prices of coarser buckets, each as long as a power of two of these, for these."""
         doublings = self.fineness - coarser.fineness
         ahead = self.first - (coarser.first << doublings)  # small, where the first alone may be beyond 64 bits
         buckets = (ahead + np.arange(len(self.width))) >> doublings
