@@ -5,7 +5,7 @@
 events up to some position leave a set of partial schedules: the hull of points (clock, sum of ends so far, volumes
 left). A leaf is ``{}``; its bound is that of the worst event which its box leaves for the first open position.
 
-What makes the sequences enough is proven in docs/proofs-comm-contention.md: in some optimal schedule every start is of
+What makes the sequences enough is proven in comm_contention/METHODS.md: in some optimal schedule every start is of
 these kinds, an open start is followed by a contact of its own, and a link is idle only until a release, before which
 nothing waiting could have been moved. A contact is an end at the release of a task that starts there (kind 4), or two
 ends and three starts at once. `debt` is at most the open starts whose contacts are still to come: a set with a debt

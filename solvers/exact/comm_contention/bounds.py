@@ -56,7 +56,7 @@ def set_bound(points: Floats, count: int, state: States, tasks: Tasks) -> float:
     2. cost so far, the active tasks among themselves, SRPT of the waiting ones alone, and for each of these what it
        and the active ones add to each other's flow times if it starts at its best moment.
 
-    docs/proofs-comm-contention.md has the proof, and what makes parts of it concave over the hull, hence least at one
+    METHODS.md has the proof, and what makes parts of it concave over the hull, hence least at one
     of the points. The other parts never fall when clock and volumes left grow, so the least of each number bounds them.
 
     Parameters

@@ -2,7 +2,7 @@
 
 Idea: a node is a sequence of starts and completions. Which event comes next is branched on; starts that are still
 open are a polytope, over which the rest is bounded (`bounds.py`). Source: ours; the proof is in
-`docs/proofs-comm-contention.md`. Guarantee: the optimum, in rationals, of up to 20 tasks. What limits it is the
+`METHODS.md`. Guarantee: the optimum, in rationals, of up to 20 tasks. What limits it is the
 number of open starts at once.
 """
 
@@ -57,7 +57,7 @@ def solve_bb(instance: CommContentionInstance, options: SolveOptions) -> Result:
     the last event, at the task's release, on the idle link, or open in the gap up to the next completion. A
     sequence without open starts is one partial schedule; with open starts it is a polytope, kept as points
     whose hull it is. Open starts are needed only where a later release (or three tasks that start together) can
-    make them optimal; docs/proofs-comm-contention.md has the proof that the search leaves out no optimum. The
+    make them optimal; METHODS.md has the proof that the search leaves out no optimum. The
     bound of a node is its cost so far plus ``set_bound``.
 
     Guarantee: the bound is OPT less 2e-10 of the objective and what rounding may be wrong by; status OPTIMAL means

@@ -291,7 +291,7 @@ def start_later(
     """Task j starts between now and the next completion, at a moment that is left open.
 
     That can only pay before the release of another waiting task, or when three others are still to start
-    (docs/proofs-comm-contention.md).
+    (METHODS.md).
     """
     release = tasks.release
     latest, others = -np.inf, 0

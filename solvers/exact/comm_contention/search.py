@@ -186,7 +186,7 @@ def _make_children(node: Node, node_bound: float, tasks: Tasks, kept: Floats, la
 def _starts_owed(node: Node, kind: int, j: int, other: int, tasks: Tasks, later: bool) -> int:
     """How many tasks must start at this very moment after an event; -1 where the event cannot follow.
 
-    A tie of two completions settles an open start only if enough tasks start at once (docs/proofs-comm-contention.md),
+    A tie of two completions settles an open start only if enough tasks start at once (METHODS.md),
     so while some are owed, only starts now and a further completion at the same moment (a tie of a task with itself:
     with the last event) may follow.
     """
