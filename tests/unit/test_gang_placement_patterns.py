@@ -166,10 +166,10 @@ def test_any_prices_give_a_bound() -> None:
         entries = components(instance)
         best = [int(value / entry.step) for value, entry in zip(optimum, entries, strict=False)]
         for goal in range(len(entries)):
-            master = patterns._Master(instance, found, entries[: goal + 1], best[:goal], -1)
+            master = patterns.Master(instance, found, entries[: goal + 1], best[:goal], -1)
             for _ in range(20):
                 price = rng.choice([0.0, 0.5, 1.0, 3.0, 25.0], found.counts.shape[1])
-                bound, _, scale = master._bound(price, rng.choice([0.0, 0.7, 4.0], goal))
+                bound, _, scale = master.bound(price, rng.choice([0.0, 0.7, 4.0], goal))
                 assert bound >= best[goal] * scale
 
 

@@ -200,12 +200,18 @@ def _values(instance: GangPlacementInstance) -> dict[int, int]:
         return {}
     patterns = [{gpu: WHOLE // gpu} for gpu in sizes] + [{WHOLE: 1}]
     rows = [*sizes, WHOLE]
+    program = _stock(rows, counts, patterns, devices)
     for _ in range(MOST_PATTERNS):
-        worth, one = _stock(rows, counts, patterns, devices)
+        solved = program.solve()
+        assert solved is not None  # nothing at all is a point
+        duals = np.abs(solved.duals)
+        worth, one = dict(zip(rows, duals.tolist(), strict=False)), float(duals[-1])
         pattern = _best_pattern(sizes, worth)
         if one <= 0 or sum(worth[gpu] * n for gpu, n in pattern.items()) <= one * (1 + 1e-9):
             break
-        patterns.append(pattern)
+        taken = [rows.index(gpu) for gpu in pattern]
+        column = np.array([*taken, len(rows)]), np.array([*map(float, pattern.values()), -1.0])
+        program.add_columns(np.zeros(1), np.full(1, INFINITY), [column])
     if one <= 0:
         return {}
     whole = WHOLE * GRID
@@ -226,8 +232,8 @@ def _most(values: Mapping[int, int]) -> int:
 
 def _stock(
     rows: Sequence[int], counts: Counter[int], patterns: Sequence[dict[int, int]], devices: int
-) -> tuple[dict[int, float], float]:
-    """(what one more of each size is worth, what one more device is worth) of the program with these patterns."""
+) -> LinearProgram:
+    """The program with these patterns; a row for each size, and one of devices."""
     program = LinearProgram()
     many, size = len(rows), len(rows) + len(patterns)
     entries = [(i, i, -1.0) for i in range(many)]
@@ -242,10 +248,7 @@ def _stock(
     low = np.zeros(many + 1)
     low[many] = -float(devices)
     program.set_matrix(matrix, cost, upper, low, np.full(many + 1, INFINITY))
-    solved = program.solve()
-    assert solved is not None  # nothing at all is a point
-    duals = np.abs(solved.duals)
-    return dict(zip(rows, duals.tolist(), strict=False)), float(duals[many])
+    return program
 
 
 def _best_pattern(sizes: Sequence[int], worth: Mapping[int, float]) -> dict[int, int]:

@@ -51,24 +51,39 @@ class Bin(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Patterns:
-    """Bins that are alike, kinds of gangs, and all patterns.
+class Bins:
+    """Bins that are alike, and kinds of gangs.
 
     Attributes
     ----------
     bins : members of each class of bins
     kind : kind of each class of gangs: what its fewest pods ask for
-    bin_of : class of bins of each pattern
-    counts : gangs of each pattern and kind
-    shares : part of the largest bin that a gang of each kind takes, for each resource
+    waiting : gangs of each kind that each class of bins may take
+    sizes : what a gang of each kind asks for of each resource
+    capacity : what a bin of each class has
     """
 
     classes: Classes
     bins: list[list[Bin]]
     kind: Ints
+    waiting: Ints
+    sizes: Ints
+    capacity: Ints
+
+
+@dataclass(frozen=True)
+class Patterns:
+    """Bins and kinds with some patterns, or all.
+
+    Attributes
+    ----------
+    bin_of : class of bins of each pattern
+    counts : gangs of each pattern and kind
+    """
+
+    places: Bins
     bin_of: Ints
     counts: Ints
-    shares: Floats
 
 
 class Proven(NamedTuple):
@@ -79,13 +94,8 @@ class Proven(NamedTuple):
 
 
 @once_per_instance
-def patterns_of(instance: GangPlacementInstance) -> Patterns | None:
-    """All patterns of an instance; None where it has other rules than those of bins, or too many.
-
-    Notes
-    -----
-    O(steps x kinds), at most 100,000 steps.
-    """
+def bins_of(instance: GangPlacementInstance) -> Bins | None:
+    """The bins and kinds of an instance; None where it has other rules than those of bins."""
     classes = Classes(instance)
     items = [_item(instance.gangs[members[0]]) for members in classes.gangs]
     if not items or instance.with_moves or None in items:
@@ -116,20 +126,33 @@ def patterns_of(instance: GangPlacementInstance) -> Patterns | None:
         for place, gpu in _bins(n, node, by_device):
             gpu *= with_devices
             alike.setdefault((takes, (gpu, *(node.free.get(name, 0) for name in names))), []).append(place)
+    accepted = np.array([which for which, _ in alike], dtype=np.int64)
+    capacity = np.array([free for _, free in alike], dtype=np.int64)
+    return Bins(classes, list(alike.values()), kind, numbers * accepted, sizes, capacity)
+
+
+@once_per_instance
+def patterns_of(instance: GangPlacementInstance) -> Patterns | None:
+    """All patterns of an instance; None where it has other rules than those of bins, or too many.
+
+    Notes
+    -----
+    O(steps x kinds), at most 100,000 steps.
+    """
+    places = bins_of(instance)
+    if places is None:
+        return None
     bin_of: list[int] = []
     counts: list[Ints] = []
     steps = itertools.count()
-    for b, (takes, capacity) in enumerate(alike):
-        waiting = numbers * np.array(takes, dtype=np.int64)
-        for pattern in _maximal(sizes, np.array(capacity, dtype=np.int64), waiting, steps):
+    for b, (waiting, capacity) in enumerate(zip(places.waiting, places.capacity, strict=True)):
+        for pattern in _maximal(places.sizes, capacity, waiting, steps):
             if pattern is None or len(counts) >= MOST_PATTERNS:
                 return None
             bin_of.append(b)
             counts.append(pattern)
-    largest = np.array([capacity for _, capacity in alike], dtype=np.int64).max(axis=0)
-    shares = (sizes / np.maximum(1, largest))[:, sizes.any(axis=0)]
-    table = np.array(counts, dtype=np.int64).reshape(len(counts), len(kinds))
-    return Patterns(classes, list(alike.values()), kind, np.array(bin_of, dtype=np.int64), table, shares)
+    table = np.array(counts, dtype=np.int64).reshape(len(counts), len(places.sizes))
+    return Patterns(places, np.array(bin_of, dtype=np.int64), table)
 
 
 Item = tuple[tuple[Shape, int], ...]
@@ -200,10 +223,10 @@ def solve_patterns(
     entries = components(instance)[: len(held) + 1]
     if patterns is None or any(entry.kind != "weight" for entry in entries):
         return None
-    return _Master(instance, patterns, entries, held, least).proven(options)
+    return Master(instance, patterns, entries, held, least).proven(options)
 
 
-class _Master:
+class Master:
     """Programs over all patterns: gangs of each class that are placed, then bins with each pattern."""
 
     def __init__(
@@ -215,19 +238,21 @@ class _Master:
         least: int,
     ) -> None:
         self.instance, self.patterns, self.held, self.least = instance, patterns, held, least
-        classes = patterns.classes
+        places = patterns.places
+        classes = places.classes
         gangs = [instance.gangs[members[0]] for members in classes.gangs]
         self.numbers = np.array([len(members) for members in classes.gangs], dtype=np.int64)
-        self.kind = patterns.kind
+        self.kind, self.kinds = places.kind, len(places.sizes)
+        self.shares = (places.sizes / np.maximum(1, places.capacity.max(axis=0)))[:, places.sizes.any(axis=0)]
         self.worth = [  # by component and class of gangs, in steps
             np.array([_steps(gang.weight, entry) * (entry.priority in (None, gang.priority)) for gang in gangs])
             for entry in entries
         ]
-        self.bins = np.array([len(alike) for alike in patterns.bins], dtype=np.int64)
+        self.bins = np.array([len(alike) for alike in places.bins], dtype=np.int64)
 
-    def _program(self, program: LinearProgram, kept: Ints, least: int | None) -> None:
+    def program(self, program: LinearProgram, kept: Ints, least: int | None) -> None:
         """Rows: kinds, bins, components held, and the goal where it has to be `least`."""
-        many, kinds, bins = len(self.numbers), self.patterns.counts.shape[1], len(self.bins)
+        many, kinds, bins = len(self.numbers), self.kinds, len(self.bins)
         goals = self.worth if least is not None else self.worth[:-1]
         placed = sparse.coo_matrix((np.ones(many), (self.kind, np.arange(many))), shape=(kinds, many))
         taken = sparse.csr_matrix(-self.patterns.counts[kept].T)
@@ -248,11 +273,11 @@ class _Master:
         """
         everything = np.arange(len(self.patterns.bin_of))
         program = LinearProgram()
-        self._program(program, everything, None)
+        self.program(program, everything, None)
         solved = program.solve(options.deadline)
         if solved is None:
             return None
-        proofs = [self._bound(price, factor) for price, factor in self._prices(solved.duals)]
+        proofs = [self.bound(price, factor) for price, factor in self.prices(solved.duals)]
         target = min(bound // scale for bound, _, scale in proofs)
         while target > self.least and not options.deadline.passed:
             rooms = [reduced <= bound - target * scale for bound, reduced, scale in proofs]
@@ -262,7 +287,7 @@ class _Master:
             answer = self._search(kept, target, options)
             if answer.x is not None:
                 x = np.round(answer.x).astype(np.int64)
-                return Proven(target, self._decision(x[: len(self.numbers)], kept, x[len(self.numbers) :]))
+                return Proven(target, self.decision(x[: len(self.numbers)], kept, x[len(self.numbers) :]))
             if not answer.complete:
                 break
             target -= 1
@@ -271,18 +296,18 @@ class _Master:
     def _search(self, kept: Ints, target: int, options: SolveOptions) -> IntegerAnswer:
         """A decision of some patterns that has at least so much; the engine's own limit of time is half of the rest."""
         search = IntegerProgram()
-        self._program(search, kept, target)
+        self.program(search, kept, target)
         return search.search(SearchLimits(MOST_NODES, options.deadline.part(0.5)))
 
-    def _prices(self, duals: Floats) -> Iterator[tuple[Floats, Floats]]:
+    def prices(self, duals: Floats) -> Iterator[tuple[Floats, Floats]]:
         """Prices of kinds, and factors of components held: those of the linear program, and by size.
 
         Where every gang fits in the sum of sizes, prices of the linear program may be 0; by size, patterns that leave
         room are seen to be worse.
         """
-        kinds, bins = self.patterns.counts.shape[1], len(self.bins)
+        kinds, bins = self.kinds, len(self.bins)
         yield np.abs(duals[:kinds]), np.abs(duals[kinds + bins :])
-        for share in self.patterns.shares.T if not self.held else ():
+        for share in self.shares.T if not self.held else ():
             each, worth = share[self.kind], self.worth[-1].astype(float)
             rates = np.unique(worth[each > 0] / each[each > 0])[::-1][:MOST_RATES]
             filled = np.zeros(bins)
@@ -293,34 +318,38 @@ class _Master:
                 rate = rates[int(np.argmax(totals <= totals.min() * (1 + 1e-12)))]
                 yield rate * share, np.zeros(0)
 
-    def _bound(self, price: Floats, factor: Floats) -> tuple[int, Ints, int]:
+    def bound(self, price: Floats, factor: Floats) -> tuple[int, Ints, int]:
         """(bound, by pattern what it is worth less than the best of its bins, what 1 is in these whole numbers).
 
         For any prices y >= 0 of kinds and factors m >= 0 of components held: bins hold at most the best pattern at y
         each, a gang is worth what its weights are above its kind's price, and m times what is held is there already.
         """
-        kinds, bins = self.patterns.counts.shape[1], len(self.bins)
         heaviest = max(float(price.max(initial=0.0)), *(float(worth.max(initial=1)) for worth in self.worth), 1.0)
-        total = heaviest * (1 + factor.sum()) * (int(self.numbers.sum()) + int(self.bins.sum()) + 1) * (kinds + 1)
+        # A bin holds at most all gangs, so that the sum over bins is at most this, whatever the prices.
+        total = heaviest * (1 + factor.sum()) * (int(self.numbers.sum()) + 1) * (int(self.bins.sum()) + 2)
         scale = 1 << max(0, min(40, (LARGEST_SUM // (1 + int(total))).bit_length() - 2))
         y, m = np.round(price * scale).astype(np.int64), [round(float(value) * scale) for value in factor]
-        worth = self.patterns.counts @ y
-        best = np.zeros(bins, dtype=np.int64)
-        np.maximum.at(best, self.patterns.bin_of, worth)
+        best = self.best(y)
         gain = self.worth[-1] * scale - y[self.kind]
         for share, own in zip(m, self.worth[:-1], strict=True):
             gain = gain + share * own
         bound = int(self.bins @ best) + int(self.numbers @ np.maximum(0, gain))
         bound -= sum(share * digit for share, digit in zip(m, self.held, strict=True))
-        return bound, best[self.patterns.bin_of] - worth, scale
+        return bound, best[self.patterns.bin_of] - self.patterns.counts @ y, scale
 
-    def _decision(self, placed: Ints, kept: Ints, used: Ints) -> Solution:
+    def best(self, price: Ints) -> Ints:
+        """The most that a bin of each class holds at prices of kinds."""
+        best = np.zeros(len(self.bins), dtype=np.int64)
+        np.maximum.at(best, self.patterns.bin_of, self.patterns.counts @ price)
+        return best
+
+    def decision(self, placed: Ints, kept: Ints, used: Ints) -> Solution:
         """Gangs of each kind on the places that patterns have for it."""
-        classes = self.patterns.classes
+        classes = self.patterns.places.classes
         waiting: dict[int, list[int]] = {}
         for g, members in enumerate(classes.gangs):
             waiting.setdefault(int(self.kind[g]), []).extend(members[: int(placed[g])])
-        bins = [iter(alike) for alike in self.patterns.bins]
+        bins = [iter(alike) for alike in self.patterns.places.bins]
         free = [[d for d, part in enumerate(node.gpus) if part == WHOLE] for node in self.instance.nodes]
         placement = {}
         for p, times in zip(kept.tolist(), used.tolist(), strict=True):

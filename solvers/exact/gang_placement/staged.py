@@ -27,7 +27,8 @@ from schedgap.solvers.engines.answer import rounded_bound
 from schedgap.solvers.engines.declarative import solve_declarative
 from schedgap.solvers.exact.gang_placement.bound import upper_bound
 from schedgap.solvers.exact.gang_placement.merged import solve_merged
-from schedgap.solvers.exact.gang_placement.patterns import solve_patterns
+from schedgap.solvers.exact.gang_placement.patterns import MOST_COLUMNS, Proven, patterns_of, solve_patterns
+from schedgap.solvers.exact.gang_placement.pricing import knapsacks_of, solve_priced
 from schedgap.solvers.incumbent import Incumbent
 from schedgap.solvers.result import Proof, Result, SolveOptions, Status
 
@@ -77,18 +78,32 @@ class _Stages:
                 self.best.propose(start, "start")
         if self.best.stage("bound"):
             self.best.tighten(upper_bound(self.instance))
-        if self.best.stage("merged nodes"):
-            while len(self.held) < solvable(self.instance) and not self.best.finished() and self._merged():
-                pass
-        if self.best.stage("patterns"):
-            while self._weighs(len(self.held)) and not self.best.finished() and self._patterns():
-                pass
+        stages = [("merged nodes", self._merge), ("patterns", self._fill)]
+        if self._priced():  # equal gangs are few, so that what merges them is large
+            stages.reverse()
+        for name, stage in stages:
+            if self.best.stage(name):
+                stage()
         if self.best.stage("programs"):
             while len(self.held) < len(self.entries) and not self.best.finished() and self._stage(len(self.held)):
                 pass
         if len(self.held) == len(self.entries):
             self.best.tighten(encode(self.instance, self.held))
         return self._result()
+
+    def _priced(self) -> bool:
+        """Whether patterns are too many for one integer program and are made by prices."""
+        patterns = patterns_of(self.instance)
+        many = patterns is None or len(patterns.counts) > MOST_COLUMNS
+        return many and knapsacks_of(self.instance) is not None
+
+    def _merge(self) -> None:
+        while len(self.held) < solvable(self.instance) and not self.best.finished() and self._merged():
+            pass
+
+    def _fill(self) -> None:
+        while self._weighs(len(self.held)) and not self.best.finished() and self._patterns():
+            pass
 
     def _check(self, solution: Solution) -> CheckReport:
         return check(self.instance, GangPlacementSolution.parse(solution))
@@ -115,7 +130,10 @@ class _Stages:
         solution = self.best.solution
         digits = self._digits(self._check(solution)) if solution is not None else []
         least = digits[goal] if digits[:goal] == self.held and digits else -1
-        proven = solve_patterns(self.instance, self.held, least, self.options)
+        task = self.instance, self.held, least, self.options
+        proven = solve_patterns(*task)
+        if proven is None or (proven.decision is None and proven.bound > least):
+            proven = tightest(proven, solve_priced(*task))
         if proven is None:
             return False
         if proven.decision is not None:
@@ -180,3 +198,10 @@ class _Stages:
             return self.best.result()
         ended = None if self.best.proven else last.termination
         return self.best.result(ended, engine=last.engine, version=last.engine_version)
+
+
+def tightest(proven: Proven | None, other: Proven | None) -> Proven | None:
+    """The lower of two bounds, with the decision of the second."""
+    if proven is None or other is None:
+        return proven or other
+    return Proven(min(proven.bound, other.bound), other.decision)
