@@ -29,8 +29,8 @@ HEADLINE = "<!-- reproduction: written by studies/publish.py -->"
 """The line of README.md that the headline follows."""
 _RULES = """Every table and figure of the five papers' evaluations is measured again. `schedgap reproduce PAPER [--item
 ITEM]` writes a page with every number beside its run. The [papers' pages](#pages) list each claim, in our
-words. What no paper says is marked *ours* and enters no count: repaired variants, settings and readings of our
-own, checks.
+words. Repaired variants, settings and readings of our own, and checks are marked *ours* beside the run; they
+enter no count here.
 
 **Draws.** Seeds start at 1000; settings were chosen on other seeds. Every item has at least 10 draws. An
 undecided item goes on to 40 draws, a long one to 16 to 20. Every method runs on the same draws. A difference is
@@ -114,8 +114,8 @@ def _paper_page(paper: dict[str, Any]) -> str:
     """The page of a paper: its workload, every claim with what was measured and its verdict, and its figures."""
     intro = (
         f"`schedgap reproduce {paper['paper']}` measures these again and writes every number beside its run. How a "
-        "verdict is reached is told in [What reproduces](reproduction.md). The claims are in our words. Where it says "
-        "*ours*, no paper claims it."
+        "verdict is reached is told in [What reproduces](reproduction.md). The claims are the paper's, in our words. "
+        "Our own claims, and variants of the algorithms, stand beside the run."
     )
     parts = [f"# {paper['title']}", wrapped(intro), "## Workload", paper["workload"], "## Claims"]
     simulated = {
@@ -127,14 +127,14 @@ def _paper_page(paper: dict[str, Any]) -> str:
     rows = []
     for claim in paper["claims"]:
         key = (claim["title"], claim["claim"].removeprefix(_SIMULATED))
-        if claim["ours"] and key in merged:
+        if claim["ours"]:
             continue
         judged = simulated[key] if key in merged else claim
         verdict = str(judged["verdict"])
         verdict += f"; depends on: {', '.join(judged['depends_on'])}" if judged["depends_on"] else ""
         rows.append(
             (
-                f"{claim['claim']} (ours)" if claim["ours"] else f"{claim['claim']} ({claim['section']})",
+                f"{claim['claim']} ({claim['section']})",
                 str(claim["printed"]),
                 _measured(judged),
                 str(judged["draws"]),
@@ -144,7 +144,7 @@ def _paper_page(paper: dict[str, Any]) -> str:
     parts.append(markdown_table(("claim", "printed", "measured", "draws", "verdict"), rows))
     reasons: dict[str, list[str]] = {}
     for claim in paper["claims"]:
-        if claim["cannot"]:
+        if claim["cannot"] and claim["title"] not in paper["instead"]:
             reasons.setdefault(claim["cannot"], []).append(claim["title"])
     if reasons or paper["instead"] or paper["without"]:
         parts.append("## What could not be measured")

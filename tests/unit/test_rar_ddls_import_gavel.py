@@ -284,8 +284,8 @@ def test_built_in_rates_are_those_of_the_file_they_cite() -> None:
 
 
 def test_how_many_cells_are_dirty() -> None:
-    """The number that docs/importing.md tells."""
+    """The number that GAVEL.md tells."""
     both = [rate for (_, _, scale), rate in BUILT_IN.rates.items() if scale > 1 and rate.unconsolidated is not None]
     dirty = [rate for rate in both if (rate.unconsolidated or 0) >= (rate.consolidated or 0)]
-    page = (Path(__file__).parents[2] / "docs" / "importing.md").read_text()
+    page = (Path(__file__).parents[2] / "benchmarks" / "instances" / "rar_ddls" / "GAVEL.md").read_text()
     assert f"({len(dirty)} of the {len(both)} cells with both rates" in page

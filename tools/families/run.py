@@ -93,7 +93,7 @@ def hunt_family(
     target : ``PROBLEM/HEURISTIC``
     limits : limits of :func:`~schedgap.benchmarks.hunt.run.hunt`, ``parameter`` (what n is: a list or a number of the
         instance), ``sizes`` (``2..4``) and ``beyond`` (sizes after these at which the generator is tried); see
-        docs/families.md
+        docs/hunting.md
     problem, seed, workers, resume, cluster, progress : see :func:`~schedgap.benchmarks.hunt.run.hunt`
     out : its folder; ``hunts/family-<target>`` where not given
 
