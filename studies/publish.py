@@ -124,17 +124,21 @@ def _paper_page(paper: dict[str, Any]) -> str:
         if claim["ours"] and claim["claim"].startswith(_SIMULATED)
     }
     merged = {(claim["title"], claim["claim"]) for claim in paper["claims"] if claim["cannot"]} & set(simulated)
-    rows = []
+    rows, unmeasured = [], []
     for claim in paper["claims"]:
         key = (claim["title"], claim["claim"].removeprefix(_SIMULATED))
         if claim["ours"]:
+            continue
+        told = f"{claim['claim']} ({claim['section']})"
+        if claim["cannot"] and key not in merged:
+            unmeasured.append(f"- {told}" + (f" Printed: {claim['printed']}." if claim["printed"] else ""))
             continue
         judged = simulated[key] if key in merged else claim
         verdict = str(judged["verdict"])
         verdict += f"; depends on: {', '.join(judged['depends_on'])}" if judged["depends_on"] else ""
         rows.append(
             (
-                f"{claim['claim']} ({claim['section']})",
+                told,
                 str(claim["printed"]),
                 _measured(judged),
                 str(judged["draws"]),
@@ -148,6 +152,8 @@ def _paper_page(paper: dict[str, Any]) -> str:
             reasons.setdefault(claim["cannot"], []).append(claim["title"])
     if reasons or paper["instead"] or paper["without"]:
         parts.append("## What could not be measured")
+        if unmeasured:
+            parts += ["These claims cannot be decided here:", "\n".join(unmeasured)]
         for title, why in [*paper["instead"].items(), *paper["without"].items()]:
             reasons.setdefault(why, []).append(title)
         told = [(", ".join(dict.fromkeys(titles)), why) for why, titles in reasons.items()]
@@ -162,14 +168,21 @@ def _measured(claim: dict[str, Any]) -> str:
     """What was found for a claim: in full where at most two things were asked, else how many of them hold."""
     answers = claim["answers"]
     if len(answers) <= 1:
-        return "".join(str(answer["found"]) for answer in answers)
+        return "".join(_keep_ratio(answer) for answer in answers)
     if len(answers) == 2:
-        return "; ".join(f"{answer['asked']}: {answer['found']}" for answer in answers)
+        return "; ".join(f"{answer['asked']}: {_keep_ratio(answer)}" for answer in answers)
     counts = Counter(str(answer["state"]) for answer in answers)
     if len(counts) == 1:
         return f"all {len(answers)} parts {_STATES[next(iter(counts))][1]}"
     told = ", ".join(f"{count} {_STATES[state][count > 1]}" for state, count in counts.items())
     return f"of {len(answers)} parts {told}"
+
+
+def _keep_ratio(answer: dict[str, Any]) -> str:
+    """A difference has a unit, which differs by row: where its ratio is known, that alone."""
+    found = str(answer["found"])
+    _, ratio, rest = found.partition("; ratio ")
+    return f"ratio {rest}" if ratio else found
 
 
 _SIMULATED = "In the simulation: "
