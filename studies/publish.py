@@ -129,16 +129,16 @@ def _paper_page(paper: dict[str, Any]) -> str:
         key = (claim["title"], claim["claim"].removeprefix(_SIMULATED))
         if claim["ours"]:
             continue
-        told = f"{claim['claim']} ({claim['section']})"
+        words = f"{claim['claim']} ({claim['section']})"
         if claim["cannot"] and key not in merged:
-            unmeasured.append(f"- {told}" + (f" Printed: {claim['printed']}." if claim["printed"] else ""))
+            unmeasured.append(f"- {words}" + (f" Printed: {claim['printed']}." if claim["printed"] else ""))
             continue
         judged = simulated[key] if key in merged else claim
         verdict = str(judged["verdict"])
         verdict += f"; depends on: {', '.join(judged['depends_on'])}" if judged["depends_on"] else ""
         rows.append(
             (
-                told,
+                words,
                 str(claim["printed"]),
                 _measured(judged),
                 str(judged["draws"]),
