@@ -27,6 +27,8 @@ PATIENCE = 3.0
 TORN = threading.Event()  # an import was not waited for
 LOADERS = frozenset({"importlib", "_frozen_importlib", "_frozen_importlib_external", "numba", "llvmlite"})
 """Packages that import modules or load compiled code."""
+CALLED_BY_C = frozenset({"numpy._core._internal", "numpy.core._internal"})
+"""Modules that native code calls, which makes an error of its own of KeyboardInterrupt there."""
 
 
 def terminate_like_ctrl_c() -> None:
@@ -85,8 +87,9 @@ def at_work() -> Iterator[None]:
     """Within it Ctrl-C is KeyboardInterrupt, also below :func:`at_once`, but not in the midst of an import.
 
     KeyboardInterrupt there makes an ImportError of a native module, or leaves it half made for whoever imports it
-    next, who may crash. The same holds for compiled code while numba loads it. So it comes right after that, or after
-    :data:`PATIENCE`, or when Ctrl-C comes again. Where Ctrl-C is handled by someone else already, nothing is changed.
+    next, who may crash. The same holds for compiled code while numba loads it, and in :data:`CALLED_BY_C`. So it comes
+    right after that, or after :data:`PATIENCE`, or when Ctrl-C comes again. Where Ctrl-C is handled by someone else
+    already, nothing is changed.
     """
     waiting = _Waiting()
     with _handled((signal.default_int_handler, _end), waiting):
@@ -143,9 +146,10 @@ class _Waiting:
 
 
 def _loading(frame: FrameType | None) -> bool:
-    """Whether a module is being imported, or compiled code loaded, by what runs in this frame."""
+    """Whether a module is being imported, or compiled code loaded, by what runs in this frame, or C waits for it."""
     while frame is not None:
-        if str(frame.f_globals.get("__name__", "")).partition(".")[0] in LOADERS:
+        name = str(frame.f_globals.get("__name__", ""))
+        if name.partition(".")[0] in LOADERS or name in CALLED_BY_C:
             return True
         frame = frame.f_back
     return False

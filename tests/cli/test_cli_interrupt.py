@@ -187,6 +187,36 @@ def test_what_fails_after_an_import_was_torn_is_the_interruption(
     assert (done.returncode, done.stdout, done.stderr) == (130, "", "schedgap: interrupted\n")
 
 
+IN_A_CALLBACK = """
+import os, signal, sys
+from schedgap.cli import main
+from schedgap.interrupt import at_work
+
+def interrupt_callback(frame, event, argument):
+    if event == "call" and frame.f_code.co_name == "_promote_fields":
+        sys.setprofile(None)
+        os.kill(os.getpid(), signal.SIGINT)
+
+def dispatch(arguments):
+    import numpy as np
+    pairs = np.zeros(3, dtype=[("a", "i8"), ("b", "i8")])
+    sys.setprofile(interrupt_callback)
+    with at_work():
+        pairs == pairs
+
+main._dispatch = dispatch
+signal.signal(signal.SIGINT, signal.default_int_handler)
+sys.argv = ["schedgap", "solve", "x"]
+sys.exit(main.main())
+"""
+
+
+def test_native_code_makes_no_other_error_of_an_interruption() -> None:
+    """Arrays of records are compared by way of Python, where numpy makes a TypeError of KeyboardInterrupt: exit 5."""
+    done = run(IN_A_CALLBACK)
+    assert (done.returncode, done.stdout, done.stderr) == (130, "", "schedgap: interrupted\n")
+
+
 @pytest.mark.parametrize("module", ["schedgap.cli.main", "argparse", "schedgap.cli.check"])
 def test_ctrl_c_in_the_first_moments(module: str) -> None:
     """While the command line itself is being imported: one line and 130, as later."""
