@@ -21,7 +21,7 @@ LONG = {"bench", "verify", "hunt", "library", "audit"}
 ELSEWHERE = {"--claims", "slurm", "--frozen", "--online", "--ratios"}
 """They need more than lies on the desk; tests of their own run them (test_cli_frozen, test_cli_online and others)."""
 OWN = (
-    (Path(__file__).parents[2] / "docs" / "extending-heuristic.md")
+    (Path(__file__).parents[2] / "docs" / "evaluating.md")
     .read_text(encoding="utf-8")
     .split("```python\n")[1]
     .split("```")[0]

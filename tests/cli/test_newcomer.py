@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
-PAGES = ("extending", "extending-heuristic", "extending-engine", "extending-problem")
+PAGES = ("extending", "evaluating", "extending-engine", "extending-problem")
 
 
 def blocks(language: str, *pages: str) -> Iterator[str]:

@@ -49,7 +49,7 @@ def test_the_synopsis_has_every_command_with_its_options() -> None:
 def test_own_heuristic_of_the_docs(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    (tmp_path / "mine.py").write_text(_python_blocks("docs/extending-heuristic.md")[0], encoding="utf-8")
+    (tmp_path / "mine.py").write_text(_python_blocks("docs/evaluating.md")[0], encoding="utf-8")
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(str(tmp_path))
     assert main(["generate", "rar-ddls", "--preset", "tiny", "--seed", "1", "--out", "tiny.json"]) == 0
