@@ -60,6 +60,7 @@ class Hadar(FamilyProblem[HadarInstance]):
             "paper 002, (1)-(1e)",
             f"{_MODELS}:build_ilp",
             plain="schedgap.formulations.hadar.printed_model:build_equations",
+            changed="schedgap.solvers.exact.hadar.changed:solve_changed",
         ),
         Form(
             "P2",

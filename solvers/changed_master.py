@@ -22,10 +22,12 @@ class ChangedObjective:
     ----------
     changes : rows and objective of the user's own; without an objective both are the same
     factor : units of the search in one of the user's objective
+    method : id of the exact method that searches
     """
 
     changes: Changes
     factor: float
+    method: str
 
     def counted(self, check: Check) -> Callable[[Solution], CheckReport]:
         """The checker whose objective is the search's."""
@@ -43,7 +45,7 @@ class ChangedObjective:
 
     def result(self, counted: Result) -> Result:
         """A result of the search in the objective of the changed model."""
-        info = {**counted.info, "method": "colgen"}
+        info = {**counted.info, "method": self.method}
         if self.changes.objective is None:
             return replace(counted, info=info)
         scale = self.changes.sense * MAXIMISE * Fraction(self.factor)

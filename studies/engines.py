@@ -34,7 +34,11 @@ def processor_seconds() -> float:
     """The seconds of this process, of those it has waited for and of those that still run (Linux), such as CP-SAT's."""
     total = sum(os.times()[:4])
     for children in Path("/proc/self/task").glob("*/children"):
-        for child in children.read_text().split():
+        try:
+            running = children.read_text().split()
+        except FileNotFoundError:  # a thread that has ended meanwhile
+            continue
+        for child in running:
             fields = Path("/proc", child, "stat").read_text().rpartition(")")[2].split()
             total += (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
     return total

@@ -4,17 +4,23 @@ from __future__ import annotations
 
 import pulp
 import pytest
-from oracles.changed_models import examine, workers_on_nodes
+from oracles.changed_models import examine, runs_and_finishes, workers_on_nodes
 
 import schedgap
 from schedgap.formulations.common.changes import Changes
 from schedgap.formulations.common.instance import Instance
+from schedgap.solvers.column_generation import Generated
+from schedgap.solvers.exact.hadar.colgen import ScheduleSearch
 
 FORCED = (48, 94, 116, 132, 138)
 """Seeds of rar-ddls whose optimum is lost where equals are ordered although a change tells them apart."""
 
 NOTICED = (1424,)
 """Once wrong: a sum that was added to in place changed the GPUs of a server."""
+
+
+LOST = (73, 563, 608)
+"""Seeds of hadar whose optimum is lost where every row about `run` and `finish` is one of the master."""
 
 
 def test_cp_of_rar_ddls_solves_random_changes_as_enumeration_does() -> None:
@@ -28,6 +34,38 @@ def test_colgen_of_g_vne_solves_random_changes_as_enumeration_does() -> None:
     answers = [examine("g-vne", seed, beyond=beyond, gather=workers_on_nodes) for seed in range(40)]
     assert answers.count("colgen") > 30
     assert set(answers) <= {"colgen", "no schedule"}
+
+
+BESIDE = frozenset({"devices", "uses", "rate"})
+"""Families of hadar whose variables the master does not know."""
+
+
+def test_colgen_of_hadar_solves_random_changes_as_enumeration_does() -> None:
+    stopping = [examine("hadar", seed, beyond=BESIDE, gather=runs_and_finishes) for seed in range(40)]
+    any_sum = [examine("hadar", seed, beyond=BESIDE) for seed in range(40, 80)]
+    assert stopping.count("colgen") > 10
+    assert any_sum.count("colgen") > 5
+    assert any_sum.count("highs") > 5, "rows that the master cannot say"
+
+
+@pytest.mark.parametrize("stage", ["branch and price", "compact program"])
+def test_each_stage_of_hadar_closes_changed_models_alone(monkeypatch: pytest.MonkeyPatch, stage: str) -> None:
+    def polish(search: ScheduleSearch, root: Generated, attempt: int) -> bool:
+        return stage == "compact program" and ScheduleSearch.polish(search, root, max(attempt, 1))
+
+    monkeypatch.setattr("schedgap.solvers.exact.hadar.changed._ChangedSearch.polish", polish)
+    seeds = range(1000, 1030)
+    answers = [examine("hadar", seed, beyond=BESIDE, gather=runs_and_finishes) for seed in seeds]
+    assert answers.count("colgen") > 5
+
+
+@pytest.mark.parametrize("seed", LOST)
+def test_rows_that_need_what_the_master_does_not_know_would_lose_an_optimum(
+    monkeypatch: pytest.MonkeyPatch, seed: int
+) -> None:
+    monkeypatch.setattr("schedgap.solvers.exact.hadar.own_rows._lost_by_nothing", lambda *_: True)
+    with pytest.raises(AssertionError):
+        examine("hadar", seed, beyond=BESIDE)
 
 
 @pytest.mark.parametrize("seed", [19, 34, 57])

@@ -63,6 +63,18 @@ def workers_on_nodes(model: Model, terms: Terms) -> Terms:
     return list(gathered.items())
 
 
+def runs_and_finishes(model: Model, terms: Terms) -> Terms:
+    """The sum of hadar that never rises when a job stops earlier: amounts, of `finish` in all later slots, too."""
+    key_of = {v: (name, key) for name, family in model.variables.items() for key, v in family.items()}
+    gathered: dict[pulp.LpVariable, float] = {}
+    for variable, coefficient in terms:
+        name, (job, first) = key_of[variable]
+        for (other, slot), later in model.variables[name].items():
+            if other == job and (slot == first or (name == "finish" and slot > first)):
+                gathered[later] = gathered.get(later, 0.0) + abs(coefficient)
+    return list(gathered.items())
+
+
 def best_of(model: Model, points: Sequence[dict[pulp.LpVariable, float]]) -> Fraction | None:
     """The best value among the points that keep the own rows, by plain arithmetic; None where none does."""
     rows = {name: model.problem.constraints[name] for name in model.own_rows}

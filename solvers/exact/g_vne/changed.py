@@ -74,7 +74,7 @@ def solve_changed(instance: GVneInstance, changes: Changes, options: SolveOption
     user_rows = own_rows(instance, changes)
     if user_rows is None or too_large(instance) is not None:
         return None
-    goal = ChangedObjective(changes, user_rows.factor)
+    goal = ChangedObjective(changes, user_rows.factor, "colgen")
     limited = replace(options, deadline=options.deadline.part(SHARE, SECONDS), work_limit=NODES)
     search = _search(instance, user_rows, limited, goal.counted(check))
     search.run()

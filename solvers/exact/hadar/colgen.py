@@ -38,6 +38,7 @@ from schedgap.solvers.column_generation import (
 from schedgap.solvers.exact.hadar.branching import Pool, branch, fix_by_bound, schedule_of
 from schedgap.solvers.exact.hadar.compact import Compact
 from schedgap.solvers.exact.hadar.duals_report import duals_report
+from schedgap.solvers.exact.hadar.own_rows import OwnRows
 from schedgap.solvers.exact.hadar.schedule_choices import MOST_TYPES, ScheduleChoices
 from schedgap.solvers.exact.hadar.schedules import Prices, Rules, Schedule, Scheduler
 from schedgap.solvers.integer_program import SearchLimits
@@ -81,6 +82,7 @@ class ScheduleSearch(BranchAndPrice[JobRules, Schedule, Prices]):
     options : limits, seed, warm start, reporting
     check : the checker for the instance in its own units
     unit : what a utility of 1 is worth there
+    user_rows : rows and worth of a user's own
     """
 
     round_every = 5
@@ -89,15 +91,22 @@ class ScheduleSearch(BranchAndPrice[JobRules, Schedule, Prices]):
     node_cut_rounds = 2
 
     def __init__(
-        self, instance: HadarInstance, options: SolveOptions, check: Callable[[Solution], CheckReport], unit: float
+        self,
+        instance: HadarInstance,
+        options: SolveOptions,
+        check: Callable[[Solution], CheckReport],
+        unit: float,
+        user_rows: OwnRows | None = None,
     ) -> None:
         self.instance = instance
         self.data: ProgressTables = tables(instance)
         self.must = instance.all_jobs_must_finish
-        self.scheduler = Scheduler(self.data, MOST_STATES)
+        self.scheduler = Scheduler(self.data, MOST_STATES, user_rows)
         choices = ScheduleChoices(self.scheduler, self.must, options.seed)
         super().__init__(options, choices, check, unit=unit)
-        self.master = Master(MAXIMISE, self.scheduler.capacity_rows(), [self.must] * len(self.data.jobs))
+        rows = [*self.scheduler.capacity_rows(), *self.scheduler.user_limits()]
+        self.master = Master(MAXIMISE, rows, [self.must] * len(self.data.jobs))
+        self.packing = choices.packing
         self.pool = Pool(len(self.data.jobs))
         self.last_used: list[int] = []
 
@@ -111,9 +120,17 @@ class ScheduleSearch(BranchAndPrice[JobRules, Schedule, Prices]):
         zero = self.scheduler.no_prices()
         first = self.choices.complete([], zero)
         self.accept(self.choices.improve(first.items, zero, 100, self.stopped))
+        self.accept_start()
+        self.add_incumbent()
+
+    def accept_start(self) -> None:
+        """The schedules of the start solution, where there is one."""
         if self.options.start is not None:
             given = self.scheduler.from_solution(self.instance, self.options.start)
             self.accept(self.choices.choice(given))
+
+    def add_incumbent(self) -> None:
+        """Its columns for the master."""
         if self.incumbent is not None:
             order = np.tile(np.arange(self.scheduler.kinds), (self.data.horizon + 1, 1))
             chosen = enumerate(self.incumbent.items)
@@ -237,7 +254,7 @@ class ScheduleSearch(BranchAndPrice[JobRules, Schedule, Prices]):
         return answer.complete
 
 
-def _too_large(data: ProgressTables) -> bool:
+def too_large(data: ProgressTables) -> bool:
     """Whether exact pricing is out of reach; rounded progress would make the bound wrong, so it is not tried."""
     if len(data.types) > MOST_TYPES or len(data.jobs) * data.horizon > MOST_JOB_SLOTS:
         return True
@@ -263,7 +280,7 @@ def solve_colgen(instance: HadarInstance, options: SolveOptions) -> Result:
     """
     began = time.monotonic()
     data = tables(instance)
-    if _too_large(data):
+    if too_large(data):
         seconds = time.monotonic() - began
         info = {"reason": "too many jobs, slots, device types or progress states for exact schedules"}
         return Result(Status.UNKNOWN, termination=Termination.TOO_LARGE, solve_seconds=seconds, info=info)

@@ -56,6 +56,7 @@ class Compact:
         for j in range(len(rules)):
             self._job(j)
         self._capacity()
+        self._own_rows()
 
     def _variable(self, cost: float) -> int:
         self.cost.append(cost)
@@ -69,12 +70,13 @@ class Compact:
             return
         last = finishes[-1]
         step, target = small_units(job.step, job.target, data.horizon - job.arrival + 1)
+        idle, running_worth = np.zeros(data.horizon + 1, dtype=np.int64), self.scheduler.run_worth(j)
         for t in finishes:
-            self.finish[j, t] = self._variable(float(job.utility[t]))
+            self.finish[j, t] = self._variable(self.scheduler.worth(j, idle, t))
         for t in range(job.arrival, last + 1):
             for level in range(job.levels):
                 if rule.permit[t, level + 1]:
-                    self.run[j, t, level] = self._variable(0.0)
+                    self.run[j, t, level] = self._variable(float(running_worth[t]))
         self.rows.append(({self.finish[j, t]: 1.0 for t in finishes}, 1.0 if rule.must else 0.0, 1.0))
         progress: dict[int, float] = {}
         for t in range(job.arrival, last + 1):
@@ -112,6 +114,14 @@ class Compact:
             if sum(row.values()) > 1:
                 self.rows.append((row, -INFINITY, 1.0))
 
+    def _own_rows(self) -> None:
+        own = self.scheduler.user_rows
+        for number, level in enumerate([] if own is None else own.upper.tolist()):
+            assert own is not None
+            row = {v: float(own.finishes[number, j, t]) for (j, t), v in self.finish.items()}
+            row |= {v: float(own.runs[number, j, t]) for (j, t, _), v in self.run.items()}
+            self.rows.append(({v: c for v, c in row.items() if c}, -INFINITY, level))
+
     def solve(self, above: float, bound: float, limits: SearchLimits) -> CompactAnswer:
         """Look for the best solution worth more than `above`.
 
@@ -123,21 +133,23 @@ class Compact:
         """
         n = len(self.cost)
         if n == 0:
-            return CompactAnswer([None] * len(self.rules), 0.0, True) if above < 0 else CompactAnswer(None, None, True)
+            kept = all(low <= 0 <= high for _, low, high in self.rows)
+            empty = CompactAnswer([None] * len(self.rules), 0.0, True)
+            return empty if above < 0 and kept else CompactAnswer(None, None, True)
         cost = np.array(self.cost)
         program = IntegerProgram()
         program.add_columns(-cost, np.ones(n))
         rows = list(self.rows)
         if np.isfinite(above):
             objective = {i: float(c) for i, c in enumerate(cost) if c}
-            rows.append((objective, above * (1 + MARGIN), bound * (1 + MARGIN)))
+            rows.append((objective, above + MARGIN * abs(above), bound + MARGIN * abs(bound)))
         low, high = np.array([low for _, low, _ in rows]), np.array([high for _, _, high in rows])
         program.add_rows(low, high, [(np.array(list(row)), np.array(list(row.values()))) for row, _, _ in rows])
         answer = program.search(limits)
         if answer.complete and answer.x is None:
-            return CompactAnswer(None, above * (1 + MARGIN) if np.isfinite(above) else None, True)
+            return CompactAnswer(None, above + MARGIN * abs(above) if np.isfinite(above) else None, True)
         chosen = None if answer.x is None else self._chosen(answer.x)
-        proven = None if answer.bound is None else -answer.bound * (1 + ROUNDING)
+        proven = None if answer.bound is None else -answer.bound + ROUNDING * abs(answer.bound)
         return CompactAnswer(chosen, proven, answer.complete)
 
     def _chosen(self, values: np.ndarray[tuple[int], np.dtype[np.float64]]) -> list[Schedule | None]:

@@ -121,8 +121,8 @@ class ScheduleChoices(RuinAndRecreate[Schedule, Prices]):
         return Schedule(found.levels(finish), finish)
 
     def worth(self, group: int, item: Schedule) -> float:
-        """The utility of the finish slot."""
-        return float(self.scheduler.data.jobs[group].utility[item.finish])
+        """What the schedule is worth."""
+        return self.scheduler.worth(group, item.levels, item.finish)
 
     def order(self) -> list[int]:
         """The largest utility for a device-slot first."""

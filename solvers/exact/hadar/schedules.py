@@ -22,6 +22,7 @@ from schedgap.formulations.hadar.pricing import (
 )
 from schedgap.formulations.hadar.tables import JobTable, ProgressTables
 from schedgap.solvers.column_generation import Column, Priced, RowBounds
+from schedgap.solvers.exact.hadar.own_rows import OwnRows
 from schedgap.solvers.exact.hadar.slot_cuts import SlotCuts
 
 Floats = NDArray[np.float64]
@@ -48,10 +49,13 @@ class Prices:
     devices: Floats  # (T + 1, R) for a device of a type in a slot; slot 0 is unused
     # (T + 1, classes) for running in a slot, by class (:class:`SlotCuts`); None where nothing is charged
     charges: Floats | None = None
+    # (J, T + 1) each, for running in a slot and for finishing in it, by rows of a user's; None where there are none
+    own: tuple[Floats, Floats] | None = None
 
     def scaled(self, factor: float) -> Prices:
         """All prices times a factor."""
-        return Prices(factor * self.devices, None if self.charges is None else factor * self.charges)
+        own = None if self.own is None else (factor * self.own[0], factor * self.own[1])
+        return Prices(factor * self.devices, None if self.charges is None else factor * self.charges, own)
 
 
 @dataclass(frozen=True)
@@ -86,11 +90,12 @@ class Rules:
 class Scheduler:
     """Best schedules of every job of an instance under prices.
 
-    Rows of the master are (slot, type) in the order of :meth:`row`; groups are the jobs.
+    Rows of the master are (slot, type) in the order of :meth:`row`, then those of a user's own; groups are the jobs.
     """
 
-    def __init__(self, data: ProgressTables, most_states: int = 50_000) -> None:
+    def __init__(self, data: ProgressTables, most_states: int = 50_000, user_rows: OwnRows | None = None) -> None:
         self.data = data
+        self.user_rows = user_rows
         self.horizon = data.horizon
         self.kinds = len(data.types)
         self.automata: list[Automaton | None] = [
@@ -115,19 +120,38 @@ class Scheduler:
         """The master's row of a device type in a slot."""
         return (slot - 1) * self.kinds + kind
 
-    def rows(self) -> int:
+    def device_rows(self) -> int:
         """T R."""
         return self.horizon * self.kinds
 
+    def rows(self) -> int:
+        """Rows of the master without cuts."""
+        return self.device_rows() + (0 if self.user_rows is None else len(self.user_rows.upper))
+
     def capacity_rows(self) -> list[RowBounds]:
-        """The rows of the master without cuts."""
+        """The rows of the devices."""
         return [RowBounds(upper=float(c)) for _ in range(self.horizon) for c in self.data.capacity]
+
+    def user_limits(self) -> list[RowBounds]:
+        """The rows of a user's own."""
+        return [] if self.user_rows is None else [RowBounds(upper=level) for level in self.user_rows.upper.tolist()]
+
+    def worth(self, j: int, levels: Ints, finish: int) -> float:
+        """What a schedule is worth: its utility, or what a user's objective counts."""
+        if self.user_rows is None or self.user_rows.worth is None:
+            return float(self.data.jobs[j].utility[finish])
+        return float(self.user_rows.worth[j, finish] + self.user_rows.run_worth[j] @ (levels > 0))
+
+    def run_worth(self, j: int) -> Floats:
+        """(T + 1,) what running in a slot adds to that."""
+        return np.zeros(self.horizon + 1) if self.user_rows is None else self.user_rows.run_worth[j]
 
     def prices(self, duals: Floats) -> Prices:
         """Prices from row duals: of devices, and of running in a slot, which is what cuts charge for."""
         duals = np.maximum(duals, 0.0)
-        devices = duals[: self.rows()].reshape(self.horizon, self.kinds)
-        return Prices(np.vstack([np.zeros((1, self.kinds)), devices]), self.cuts.charges(duals[self.rows() :]))
+        devices = duals[: self.device_rows()].reshape(self.horizon, self.kinds)
+        own = None if self.user_rows is None else self.user_rows.charges(duals[self.device_rows() : self.rows()])
+        return Prices(np.vstack([np.zeros((1, self.kinds)), devices]), self.cuts.charges(duals[self.rows() :]), own)
 
     def no_prices(self) -> Prices:
         """Everything is free."""
@@ -146,6 +170,10 @@ class Scheduler:
         if price.charges is not None:
             cost += price.charges[:, self.cuts.classes[j]]
         worth = job.utility if utility is None else utility
+        if self.user_rows is not None and price.own is not None:
+            worth = worth if self.user_rows.worth is None else self.user_rows.worth[j]
+            cost += (price.own[0][j] - weight * self.user_rows.run_worth[j])[:, None]
+            worth, weight = weight * worth - price.own[1][j], 1.0
         payoff, end, level_of, state_of = best_schedules(
             cost, worth, machine.following, rules.permit, rules.finish, last, weight
         )
@@ -157,11 +185,13 @@ class Scheduler:
         used = demand(levels, order, self.data.capacity[None], job.workers, job.allowed)
         slots, kinds = np.nonzero(used)
         cut_rows, cut_values = self.cuts.entries(j, levels)
+        own_values = np.zeros(0) if self.user_rows is None else self.user_rows.entries(j, levels, finish)
+        own_rows = np.flatnonzero(own_values)
         return Column(
             j,
-            float(job.utility[finish]),
-            np.concatenate([(slots - 1) * self.kinds + kinds, self.rows() + cut_rows]),
-            np.concatenate([used[slots, kinds].astype(float), cut_values]),
+            self.worth(j, levels, finish),
+            np.concatenate([(slots - 1) * self.kinds + kinds, self.device_rows() + own_rows, self.rows() + cut_rows]),
+            np.concatenate([used[slots, kinds].astype(float), own_values[own_rows], cut_values]),
             Schedule(levels, finish),
         )
 
