@@ -9,8 +9,11 @@ from oracles.changed_models import examine, runs_and_finishes, workers_on_nodes
 import schedgap
 from schedgap.formulations.common.changes import Changes
 from schedgap.formulations.common.instance import Instance
+from schedgap.formulations.hadar.instance import HadarInstance
 from schedgap.solvers.column_generation import Generated
+from schedgap.solvers.exact.hadar.changed import solve_changed
 from schedgap.solvers.exact.hadar.colgen import ScheduleSearch
+from schedgap.solvers.result import SolveOptions
 
 FORCED = (48, 94, 116, 132, 138)
 """Seeds of rar-ddls whose optimum is lost where equals are ordered although a change tells them apart."""
@@ -57,6 +60,18 @@ def test_each_stage_of_hadar_closes_changed_models_alone(monkeypatch: pytest.Mon
     seeds = range(1000, 1030)
     answers = [examine("hadar", seed, beyond=BESIDE, gather=runs_and_finishes) for seed in seeds]
     assert answers.count("colgen") > 5
+
+
+def test_cuts_of_hadar_that_come_after_the_root(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("schedgap.solvers.exact.hadar.changed.NODES", 0.008)
+    monkeypatch.setattr("schedgap.solvers.exact.hadar.changed._ChangedSearch.again_after", 1)
+    instance = HadarInstance.model_validate(schedgap.generate("hadar", "small", seed=101).model_dump())
+    model = schedgap.model(instance)
+    model.maximise(pulp.lpSum((13 - slot) * variable for (_, slot), variable in model.variables["finish"].items()))
+    result = solve_changed(instance, model.changes, SolveOptions(threads=1), model.check)
+    assert result is not None
+    assert result.bound is not None and 21 <= result.bound < 30
+    assert result.info["cuts"]
 
 
 @pytest.mark.parametrize("seed", LOST)

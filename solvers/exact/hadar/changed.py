@@ -54,9 +54,9 @@ class _ChangedSearch(ScheduleSearch):
         """The duals are no solution of P3: rows of the user's have some of the prices."""
 
     def polish(self, root: Generated, attempt: int) -> bool:
-        """The integer master, at the root and again with the columns generated since; then the compact program."""
+        """The integer master, at the root, since cuts that come later are no rows of the root; the compact program."""
         if root.status is GenerationStatus.CONVERGED and root.bound is not None and self.worthwhile(root.bound):
-            if self.best.stage("integer master"):
+            if attempt == 0 and self.best.stage("integer master"):
                 self.solve_master(root, self.master.columns, self.master.upper)
             return super().polish(root, max(attempt, 1))
         return False
