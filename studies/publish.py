@@ -138,14 +138,15 @@ def _paper_page(paper: dict[str, Any]) -> str:
         verdict += f"; depends on: {', '.join(judged['depends_on'])}" if judged["depends_on"] else ""
         rows.append(
             (
-                words,
+                str(claim["claim"]),
+                str(claim["section"]),
                 str(claim["printed"]),
                 _measured(judged),
                 str(judged["draws"]),
                 f"{claim['verdict']}; our simulation: {verdict}" if judged is not claim else verdict,
             )
         )
-    parts.append(markdown_table(("claim", "printed", "measured", "draws", "verdict"), rows))
+    parts.append(markdown_table(("claim", "printed", "measured", "draws", "verdict"), _share_rows(rows)))
     reasons: dict[str, list[str]] = {}
     for claim in paper["claims"]:
         if claim["cannot"] and claim["title"] not in paper["instead"]:
@@ -162,6 +163,17 @@ def _paper_page(paper: dict[str, Any]) -> str:
         parts.append("## Figures")
         parts += [f"![{title}]({name})" for title, name in paper["figures"].items()]
     return "\n\n".join(parts) + "\n"
+
+
+def _share_rows(rows: Sequence[tuple[str, str, str, str, str, str]]) -> list[tuple[str, str, str, str, str]]:
+    """Rows of claims; those that differ in their sections alone share one."""
+    sections: dict[tuple[str, ...], list[str]] = {}
+    for claim, section, *rest in rows:
+        sections.setdefault((claim, *rest), []).append(section)
+    return [
+        (f"{claim} ({', '.join(dict.fromkeys(named))})", printed, measured, draws, verdict)
+        for (claim, printed, measured, draws, verdict), named in sections.items()
+    ]
 
 
 def _measured(claim: dict[str, Any]) -> str:
