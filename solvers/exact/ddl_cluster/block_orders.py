@@ -1,4 +1,8 @@
-"""Orders of blocks tried out by the thousand: simulated annealing in compiled code."""
+"""Orders of blocks tried out by the thousand: simulated annealing in compiled code.
+
+Idea: a block is a job alone or two that share GPUs, and a schedule is an order of blocks, laid out one after another.
+Source: simulated annealing (Kirkpatrick, Gelatt and Vecchi, 1983). It proves nothing.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,9 @@
-"""The certified lower bound on the mean JCT of ddl-cluster, with prices on GPU time."""
+"""The certified lower bound on the mean JCT of ddl-cluster, with prices on GPU time.
+
+Idea: sell GPU time at prices by buckets of time. Each job pays least for its own work, and all GPUs together take in
+no more than they hold. Source: Lagrangian relaxation; what a job must compute before its last all-reduce is ours.
+Guarantee: every bound holds at any prices, rounded or not, and is certified (`certificates/rules/ddl_cluster.py`).
+"""
 
 from __future__ import annotations
 

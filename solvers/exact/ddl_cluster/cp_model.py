@@ -1,4 +1,9 @@
-"""The CP-SAT model of ddl-cluster on a grid: intervals per task, overlaps of all-reduces, memory."""
+"""The CP-SAT model of ddl-cluster on a grid: intervals per task, overlaps of all-reduces, memory.
+
+Idea: moments are rounded down to a grid, and every row is one that each schedule in continuous time keeps after
+rounding. Source: interval variables of constraint programming; rows for overlaps under (5) of paper 001 are ours.
+Guarantee: the model is a relaxation, so its bound holds; its point is no schedule before `timetable` carries it out.
+"""
 
 from __future__ import annotations
 

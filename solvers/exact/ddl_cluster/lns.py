@@ -1,4 +1,9 @@
-"""Method ``lns`` of ddl-cluster: jobs get their GPUs, partners and starts anew from an interval model."""
+"""Method ``lns`` of ddl-cluster: jobs get their GPUs, partners and starts anew from an interval model.
+
+Idea: take the jobs of about one time out, let an interval model start them anew beside the others, then lay all out
+in that order. Source: large neighbourhood search (Shaw, 1998). Every schedule is scored by the checker; nothing is
+proven.
+"""
 
 from __future__ import annotations
 

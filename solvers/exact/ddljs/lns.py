@@ -1,4 +1,9 @@
-"""Method ``lns`` of ddljs: some jobs get their workers in some slots anew, beside the others."""
+"""Method ``lns`` of ddljs: some jobs get their workers in some slots anew, beside the others.
+
+Idea: free some jobs in some slots, let CP-SAT decide their workers within what the others leave, then
+place the rings. Source: large neighbourhood search (Shaw, 1998). Every schedule is scored by the checker; nothing is
+proven.
+"""
 
 from __future__ import annotations
 

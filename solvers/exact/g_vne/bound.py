@@ -1,4 +1,9 @@
-"""The certified upper bound of g-vne at any size, by the LP over rings."""
+"""The certified upper bound of g-vne at any size, by the LP over rings.
+
+Idea: the optimum is at most the linear program that mixes rings of each job. Source: the augmented program is that of
+Rost and Schmid (IFIP Networking 2018), which paper 004 follows; ours caps rings by what one job may use, which is
+tighter. Guarantee: optimum <= capped LP <= augmented LP.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,9 @@
-"""Branching of g-vne: on whether a job runs, workers on a server, the order of hosts, links of a ring edge."""
+"""Branching of g-vne: on whether a job runs, workers on a server, the order of hosts, links of a ring edge.
+
+Idea: branch on what rings have in common, not on single columns, so that the pricing problem can keep the rule.
+Source: Ryan and Foster (1981) for the principle; which common parts are asked first is ours. Guarantee: the children
+lose no choice of rings and exclude the weights.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""Diving: rings of large weight are fixed a few at a time, and the LP over what is left is solved again."""
+"""Diving: rings of large weight are fixed a few at a time, and the LP over what is left is solved again.
+
+Idea: fix the rings with the largest weights, price new ones for what is left, repeat. Source: diving heuristics of
+column generation. The choice fits within all limits; nothing is proven.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,9 @@
-"""Whole choices of rings: greedy completion at given prices, ruin and recreate."""
+"""Whole choices of rings: greedy completion at given prices, ruin and recreate.
+
+Idea: at prices of servers and links a job's best ring is a shortest closed walk; jobs are inserted one after another,
+then some are removed and inserted again. Source: ruin and recreate (Schrimpf et al., 2000). Choices fit; nothing is
+proven.
+"""
 
 from __future__ import annotations
 

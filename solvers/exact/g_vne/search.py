@@ -1,4 +1,9 @@
-"""Branch and price over rings."""
+"""Branch and price over rings.
+
+Idea: a column is a whole ring of a job; cuts, branching and dives close what the linear program leaves. Source: paper
+004's program (12) to (19), which it relaxes and rounds; solving it exactly is ours. Guarantee: the bound holds at
+every node; `optimal` where it meets the value.
+"""
 
 from __future__ import annotations
 

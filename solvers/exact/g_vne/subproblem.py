@@ -1,4 +1,9 @@
-"""Rings of g-vne as columns: rows of the master, pricing at its duals, rules of a search node."""
+"""Rings of g-vne as columns: rows of the master, pricing at its duals, rules of a search node.
+
+Idea: at duals of servers and links the best ring of a job is a cheapest closed walk through hosts with a number of
+workers on each. Source: column generation for the program of Rost and Schmid (2018). Guarantee: pricing is exact, so
+the best reduced cost makes a bound.
+"""
 
 from __future__ import annotations
 

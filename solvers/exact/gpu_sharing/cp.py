@@ -1,4 +1,9 @@
-"""The exact method `cp` of gpu-sharing: local search, LPs over runs, a bounded dynamic program, CP-SAT for the rest."""
+"""The exact method `cp` of gpu-sharing: local search, LPs over runs, a bounded dynamic program, CP-SAT for the rest.
+
+Idea: reduced costs of a linear program over runs leave few runs; a dynamic program or CP-SAT decides among these.
+Source: paper 003's problem (15); reduced-cost fixing is standard, overlaps in place of GPU identities are ours.
+Guarantee: `optimal` is proven; each stage's bound holds alone.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,9 @@
-"""The CP-SAT model of gpu-sharing over runs that are left, and one search of it."""
+"""The CP-SAT model of gpu-sharing over runs that are left, and one search of it.
+
+Idea: one literal for each run that is left, one number for the GPUs that two jobs share. Source: paper 003's (15); no
+GPU has a name, since with two jobs on a GPU at most the numbers are enough (`gpu_lists`). Guarantee: exact, except
+losses that had to be rounded; points that break them are excluded and the model is solved again.
+"""
 
 from __future__ import annotations
 

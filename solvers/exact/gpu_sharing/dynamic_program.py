@@ -1,4 +1,9 @@
-"""A bounded dynamic program for gpu-sharing: slot by slot, all states that may be part of a better schedule."""
+"""A bounded dynamic program for gpu-sharing: slot by slot, all states that may be part of a better schedule.
+
+Idea: from slot to slot only what is left of the running jobs matters; states that cost too much by prices, or that
+another one stands for, are dropped. Source: dynamic programming with bounds (Morin and Marsten, 1976). Guarantee:
+what is dropped loses no optimum (below); it ends without a proof where rounding hides whether a job is done.
+"""
 
 from __future__ import annotations
 

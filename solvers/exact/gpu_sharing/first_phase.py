@@ -1,4 +1,8 @@
-"""The first phase of gpu-sharing's `lns`: annealed priorities, from the start and from nothing."""
+"""The first phase of gpu-sharing's `lns`: annealed priorities, from the start and from nothing.
+
+Idea: many short annealing runs, by turns from the start and from shortest first, before neighbourhoods refine the
+best. Source: simulated annealing. It proves nothing.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""Method ``lns`` of gpu-sharing: jobs of one time are started anew by an interval model, beside the others."""
+"""Method ``lns`` of gpu-sharing: jobs of one time are started anew by an interval model, beside the others.
+
+Idea: take jobs of one time out, let an interval model start them anew. Source: large neighbourhood search (Shaw,
+1998). Sharing is by pairs with all GPUs in common, so not every schedule is reached; nothing is proven.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,9 @@
-"""The column LP of gpu-sharing: a lower bound on the sum of JCT, and reduced costs that rule columns out."""
+"""The column LP of gpu-sharing: a lower bound on the sum of JCT, and reduced costs that rule columns out.
+
+Idea: choose a run for each job in fractions; a GPU that two share counts once, and what sharing loses must fit into
+the run. Source: time-indexed column programs; the rows on sharing are ours. Guarantee: the bound is evaluated again
+from rounded duals, so it holds whatever HiGHS's tolerances are.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""Prices of the column LP as potentials: what the rest of a schedule costs at least, from any state."""
+"""Prices of the column LP as potentials: what the rest of a schedule costs at least, from any state.
+
+Idea: prices on the slots tell for any state what the rest of a schedule costs at least. Source: Lagrangian relaxation
+as a lower bound of a dynamic program. Guarantee: any prices from 0 give a valid bound.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""A compiled local search for gpu-sharing: good schedules of a few dozen jobs, which the exact method starts from."""
+"""A compiled local search for gpu-sharing: good schedules of a few dozen jobs, which the exact method starts from.
+
+Idea: a schedule is made from an order of jobs, their steps and who may share with whom; annealing changes these.
+Source: simulated annealing (Kirkpatrick, Gelatt and Vecchi, 1983). It proves nothing.
+"""
 
 from __future__ import annotations
 

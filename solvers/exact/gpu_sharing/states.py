@@ -1,4 +1,8 @@
-"""States of gpu-sharing's dynamic program, compiled: which one stands for which, and what they cost at least."""
+"""States of gpu-sharing's dynamic program, compiled: which one stands for which, and what they cost at least.
+
+Idea: a state is kept only if no other stands for it and its least cost is not too high. Source: dominance and bounds
+of dynamic programming; the rules are those of `dynamic_program`.
+"""
 
 from __future__ import annotations
 

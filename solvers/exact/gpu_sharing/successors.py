@@ -1,4 +1,8 @@
-"""The successors of states in gpu-sharing's dynamic program, compiled: which of the waiting jobs start, and how."""
+"""The successors of states in gpu-sharing's dynamic program, compiled: which of the waiting jobs start, and how.
+
+Idea: depth first over the waiting jobs: each waits, starts alone or starts beside one that runs. Source: the rules of
+`dynamic_program`, where their proofs stand.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,9 @@
-"""Branch and price for P1 and P2: nodes, which columns they allow, what to branch on, what bounds fix."""
+"""Branch and price for P1 and P2: nodes, which columns they allow, what to branch on, what bounds fix.
+
+Idea: branch on when a job finishes, then on what it does in a slot; reduced costs rule finish slots out. Source: Ryan
+and Foster (1981) for branching on what columns have in common; the order is ours. Guarantee: the children lose no
+better choice; where all slots are settled the types are a transportation problem.
+"""
 
 from __future__ import annotations
 

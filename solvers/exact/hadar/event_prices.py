@@ -1,4 +1,9 @@
-"""hadar: prices on device types by buckets of slots whose edges are events; work grows with jobs, not with slots."""
+"""hadar: prices on device types by buckets of slots whose edges are events; work grows with jobs, not with slots.
+
+Idea: prices by buckets whose edges are arrivals and other events, so that a horizon of a million slots costs no more
+than a short one. Source: Lagrangian relaxation by a subgradient method. Guarantee: any prices bound P2, and so P1,
+from above; it is certified (`certificates/rules/hadar.py`).
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""Annealing over the order in which jobs of hadar take the devices that are left; compiled."""
+"""Annealing over the order in which jobs of hadar take the devices that are left; compiled.
+
+Idea: jobs in an order take the fastest devices that are left, slot by slot; annealing changes the order. Source: list
+scheduling with simulated annealing; that only what follows a change is placed again is ours. It proves nothing.
+"""
 
 from __future__ import annotations
 

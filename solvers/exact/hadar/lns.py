@@ -1,4 +1,8 @@
-"""Method ``lns`` of hadar: in a window of slots some jobs run anew, beside the others and before their own rest."""
+"""Method ``lns`` of hadar: in a window of slots some jobs run anew, beside the others and before their own rest.
+
+Idea: in a window of slots some jobs are decided anew, while what they did before stays. Source: large neighbourhood
+search (Shaw, 1998). Every schedule is scored by the checker; nothing is proven.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""Good schedules for hadar by inserting jobs one at a time, and by removing and inserting again."""
+"""Good schedules for hadar by inserting jobs one at a time, and by removing and inserting again.
+
+Idea: whether gangs of a slot fit is Hall's condition over sets of device types, so no devices are named before the
+end. Source: Hall (1935); ruin and recreate (Schrimpf et al., 2000). Choices fit; nothing is proven.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,9 @@
-"""The columns of P2: schedules of hadar's jobs, their pricing for the master, and what a search node forbids."""
+"""The columns of P2: schedules of hadar's jobs, their pricing for the master, and what a search node forbids.
+
+Idea: at prices of devices a job's best schedule is a covering knapsack over (slot, progress). Source: paper 002, (4)
+and (8) by dynamic programming; all finish slots in one pass are ours. Guarantee: pricing is exact, so payoffs make a
+bound.
+"""
 
 from __future__ import annotations
 

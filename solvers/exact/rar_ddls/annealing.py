@@ -1,4 +1,8 @@
-"""Annealing over the choices that a greedy schedule of rar-ddls is built from; compiled."""
+"""Annealing over the choices that a greedy schedule of rar-ddls is built from; compiled.
+
+Idea: a greedy schedule is made from job orders and placement rules; annealing changes these until a target makespan
+is met. Source: simulated annealing (Kirkpatrick, Gelatt and Vecchi, 1983). It proves nothing.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,9 @@
-"""Method ``cp`` of rar-ddls: bounds, local search and an interval model on CP-SAT, in stages, until they meet."""
+"""Method ``cp`` of rar-ddls: bounds, local search and an interval model on CP-SAT, in stages, until they meet.
+
+Idea: cheap bounds and greedy schedules often meet; where not, an interval model is asked for a schedule of exactly so
+many slots. Source: paper 000's problem, eqs. (1) to (9); a model without a time index is ours. Guarantee: models are
+relaxations, made exact by what simulation refutes; a proven optimum is one of the printed problem.
+"""
 
 from __future__ import annotations
 

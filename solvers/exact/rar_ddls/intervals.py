@@ -1,4 +1,9 @@
-"""The interval model of rar-ddls: starts, ends and placements without a time index, for CP-SAT."""
+"""The interval model of rar-ddls: starts, ends and placements without a time index, for CP-SAT.
+
+Idea: durations depend on the number of servers alone while rings do not meet, so jobs are intervals and servers
+cumulative resources. Source: cumulative scheduling of constraint programming. Guarantee: every schedule of makespan
+at most `high` is a solution, so the optimum is a lower bound.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,9 @@
-"""What a job needs, in slots by how it runs: whole-number inequalities that every schedule satisfies."""
+"""What a job needs, in slots by how it runs: whole-number inequalities that every schedule satisfies.
+
+Idea: how many slots at each grade of contention let a job finish is a set of whole points; its hull gives
+inequalities. Source: convex hulls of two numbers, lifted to the third; the grades are ours. Guarantee: every schedule
+satisfies them.
+"""
 
 from __future__ import annotations
 

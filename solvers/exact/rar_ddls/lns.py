@@ -1,4 +1,9 @@
-"""Method ``lns`` of rar-ddls: some jobs are taken out and scheduled anew by the interval model, beside the others."""
+"""Method ``lns`` of rar-ddls: some jobs are taken out and scheduled anew by the interval model, beside the others.
+
+Idea: jobs that end last, and some that could make room, are scheduled anew by the interval model. Source: large
+neighbourhood search (Shaw, 1998). Rings that are put back never meet one that stayed, so not every schedule is
+reached; nothing is proven.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,9 @@
-"""What contention costs, without a time index: overlaps of rings that share servers slow both down."""
+"""What contention costs, without a time index: overlaps of rings that share servers slow both down.
+
+Idea: the slots in which a ring shares a server with q others follow from overlaps of intervals, pair by pair. Source:
+paper 000's (6) to (8) without a time index; ours. Guarantee: a relaxation; `refine` adds what a found solution
+violates until both agree.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,9 @@
-"""Packing on servers that no ring leaves: slots as bins, and schedules that waste little."""
+"""Packing on servers that no ring leaves: slots as bins, and schedules that waste little.
+
+Idea: with no ring across servers the makespan is a packing: of bins where lengths are equal, of a strip where not.
+Source: Gilmore and Gomory (1961) for bins. Guarantee: the search of a strip is exhaustive unless a limit ends it;
+dives prove nothing.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""What can run in one slot: the cluster as a small integer program over patterns of servers, without their names."""
+"""What can run in one slot: the cluster as a small integer program over patterns of servers, without their names.
+
+Idea: servers of one size are counted, not named, by what each holds in a slot. Source: patterns of cutting stock.
+Guarantee: a relaxation, since two parts of a ring may lie on one server.
+"""
 
 from __future__ import annotations
 

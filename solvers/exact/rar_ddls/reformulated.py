@@ -1,4 +1,9 @@
-"""The paper's reformulations of rar-ddls as methods: `schedule-set` (10) to (13), `theta` (14) to (16) by bisection."""
+"""The paper's reformulations of rar-ddls as methods: `schedule-set` (10) to (13), `theta` (14) to (16) by bisection.
+
+Idea: the paper's own reformulations, solved as printed. Source: paper 000, section 5, (10) to (16). Guarantee:
+`schedule-set` is exact up to 20,000 joint schedules; `theta` gives u theta* as a bound with realised or best
+durations only.
+"""
 
 from __future__ import annotations
 

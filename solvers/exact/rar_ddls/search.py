@@ -1,4 +1,8 @@
-"""Local search of method ``cp``: annealed greedy schedules, for an upper bound before and between the models."""
+"""Local search of method ``cp``: annealed greedy schedules, for an upper bound before and between the models.
+
+Idea: build greedy schedules by the thousand and simulate each with its contention. Source: simulated annealing over
+orders and rules. It proves nothing: jobs start only in slot 1 or after completions.
+"""
 
 from __future__ import annotations
 

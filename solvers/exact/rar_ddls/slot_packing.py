@@ -1,4 +1,9 @@
-"""A lower bound by what can run at once: slots as columns, priced by a small integer program; contention counts."""
+"""A lower bound by what can run at once: slots as columns, priced by a small integer program; contention counts.
+
+Idea: if jobs could stop and go on at will, the fewest slots are a covering program over what can run at once. Source:
+column generation (Gilmore and Gomory, 1961); needs by grade of contention are ours. Guarantee: any rounded duals give
+a valid cut, so the bound is exact in whole numbers.
+"""
 
 from __future__ import annotations
 
