@@ -98,3 +98,34 @@ def test_a_node_is_closed_only_where_optimal_is_true() -> None:
     """A bound at the threshold, and rounded up, still agrees with the value within 1e-9; as in hadar."""
     for closing in (g_vne_search.RingSearch.prune, BranchAndPrice.prune):
         assert optimal(1.0, (1 + closing) * (1 + ROUNDING), MAXIMISE)
+
+
+@pytest.mark.parametrize("shape", ["tree", "general"])
+def test_the_compact_program_alone_proves_what_is_tried_out(shape: str) -> None:
+    decided = 0
+    for seed in range(900, 920):
+        instance = random_case(seed, shape=shape)
+        options = SolveOptions(stages=frozenset({"local search", "compact program"}), threads=1)
+        found = run_method(G_VNE, instance, "colgen", options)
+        optimum = float(brute_force(instance)[0])
+        assert found.bound is None or found.bound >= optimum * (1 - 1e-9)
+        assert found.objective is not None and found.objective <= optimum * (1 + 1e-9)
+        if found.info.get("decided by") == "compact program":
+            decided += 1
+            assert found.status is Status.OPTIMAL and found.objective == pytest.approx(optimum, rel=1e-9)
+    assert decided >= 3
+
+
+def test_what_branching_leaves_open_the_compact_program_closes() -> None:
+    """Branch and price is at a bound of 257.6 after 1,600 nodes."""
+    instance = small(301, servers=12, jobs=12)
+    found = run_method(G_VNE, instance, "colgen", SolveOptions(threads=1))
+    assert found.status is Status.OPTIMAL and found.objective == pytest.approx(253.6)
+    assert found.info["decided by"] == "compact program" and found.info["nodes"] <= 40
+
+
+def test_a_compact_program_that_is_too_large_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(g_vne, "MOST_NONZEROS", 0)
+    instance = small(301, servers=12, jobs=12)
+    found = run_method(G_VNE, instance, "colgen", SolveOptions(work_limit=0.045, threads=1))
+    assert found.status is Status.FEASIBLE and found.bound is not None and found.bound >= 253.6

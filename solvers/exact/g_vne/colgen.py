@@ -22,7 +22,9 @@ from schedgap.formulations.common.numbers import exact
 from schedgap.formulations.common.solution import parsed
 from schedgap.formulations.g_vne.check import check
 from schedgap.formulations.g_vne.instance import GVneInstance, GVneSolution, in_ordinary_units
+from schedgap.formulations.g_vne.models import build_ilp, ilp_nonzeros
 from schedgap.formulations.g_vne.network_tables import tables
+from schedgap.solvers.engines.declarative import solve_declarative
 from schedgap.solvers.exact.g_vne.search import RingSearch
 from schedgap.solvers.exact.g_vne.subproblem import RingSubproblem
 from schedgap.solvers.result import Result, SolveOptions, Status, Termination
@@ -35,6 +37,10 @@ MOST_STATES = 20_000_000
 """(Job, node, size) triples beyond which exact pricing is not tried."""
 MOST_STEPS = 5_000_000_000
 """The same for the steps of the layered searches of one pricing on a network with cycles: about 2 s."""
+
+
+MOST_NONZEROS = 200_000
+"""Nonzeros of the integer program of flows beyond which it is not asked."""
 
 
 def utility_unit(instance: GVneInstance) -> float:
@@ -123,6 +129,7 @@ def _searched(instance: GVneInstance, options: SolveOptions, root_tolerance: flo
             unit=unit,
             step=step,
             root_tolerance=root_tolerance,
+            program=partial(_by_arcs, instance),
         )
         search.best.tighten(None if bound is None else bound / unit)
         search.run()
@@ -131,6 +138,15 @@ def _searched(instance: GVneInstance, options: SolveOptions, root_tolerance: flo
         if bound is None or over or bound >= unit:
             return search
         given = _without(given, bound)
+
+
+def _by_arcs(instance: GVneInstance, options: SolveOptions) -> Result | None:
+    """The instance by its integer program of flows and HiGHS; None where that is large."""
+    nonzeros = ilp_nonzeros(instance)
+    if nonzeros > MOST_NONZEROS:
+        return None
+    judge = partial(parsed(check, GVneSolution), instance)
+    return solve_declarative(lambda: build_ilp(instance, tighten=True), "highs", options, judge, nonzeros)
 
 
 def _without(instance: GVneInstance, bound: float) -> GVneInstance:

@@ -32,7 +32,7 @@ from schedgap.solvers.exact.g_vne.node_rules import Rules
 from schedgap.solvers.exact.g_vne.own_rows import OwnRows
 from schedgap.solvers.exact.g_vne.ring_choices import SLACK, RingChoices
 from schedgap.solvers.exact.g_vne.subproblem import RingSubproblem
-from schedgap.solvers.result import SolveOptions
+from schedgap.solvers.result import Result, SolveOptions, Termination
 from schedgap.solvers.ruin_and_recreate import Choice
 
 Floats = NDArray[np.float64]
@@ -44,6 +44,10 @@ CUT_SIZE = 30_000
 
 DIVE_JOBS = 10
 """With fewer jobs branching is as quick."""
+COMPACT_NODES = 500
+"""Nodes of HiGHS in the compact program's first try; the limit grows with ours."""
+COMPACT_SHARE = 0.5
+"""Part of the time that is left which a try takes at most."""
 
 
 class RingSearch(BranchAndPrice[Rules, Column, Floats]):
@@ -57,6 +61,7 @@ class RingSearch(BranchAndPrice[Rules, Column, Floats]):
     step : every utility is a multiple of it; 0 where that is not known
     root_tolerance : relative difference of bound and value at which the root's LP is left
     user_rows : rows and worth of a user's own
+    program : the instance by its integer program, within limits; None, or an answer of None, where that is not asked
     """
 
     again_after = 40
@@ -73,6 +78,7 @@ class RingSearch(BranchAndPrice[Rules, Column, Floats]):
         step: float,
         root_tolerance: float,
         user_rows: OwnRows | None = None,
+        program: Callable[[SolveOptions], Result | None] | None = None,
     ) -> None:
         self.subproblem = RingSubproblem(instance, user_rows=user_rows)
         self.rings = RingChoices(self.subproblem, options.seed)
@@ -82,6 +88,7 @@ class RingSearch(BranchAndPrice[Rules, Column, Floats]):
         self.root_cut_rounds = self.root_cut_rounds if data.jobs * data.nodes <= CUT_SIZE else 0
         self.root_tolerance = root_tolerance
         self.pool: list[Column] = []
+        self.program = program
 
     def root_rules(self) -> Rules:
         """All rings."""
@@ -158,4 +165,29 @@ class RingSearch(BranchAndPrice[Rules, Column, Floats]):
         if self.worthwhile(root.bound) and self.best.stage("integer master"):
             known = [] if self.incumbent is None else [ring for ring in self.incumbent.items if ring is not None]
             self.solve_master(root, root.columns if attempt == 0 else self.pool, self.rings.limit, known)
-        return False
+        begins = attempt or (asked and self.options.allows("compact program"))
+        if not begins or not self.worthwhile(root.bound) or not self.best.stage("compact program"):
+            return False
+        return self._solve_compactly(COMPACT_NODES * 4 ** max(0, attempt - 1))
+
+    def _solve_compactly(self, nodes: int) -> bool:
+        """The integer program of flows, whose cuts see what rings of equal worth hide; whether it closes the gap."""
+        limits = replace(
+            self.options,
+            deadline=self.options.deadline.part(COMPACT_SHARE),
+            work_limit=1e-3 * nodes,
+            start=self.best.solution,
+            report=None,
+            stages=None,
+        )
+        result = None if self.program is None else self.program(limits)
+        if result is None:
+            return False
+        if result.termination is Termination.INTERRUPTED:
+            raise KeyboardInterrupt
+        if result.solution is not None:
+            self.best.propose(result.solution)
+        if result.bound is not None:
+            self.lower(float(result.bound) / self.unit)
+        self.best.log("compact program")
+        return self.best.proven
