@@ -1,8 +1,8 @@
 """The two physical-cluster traces of gavel under rar-ddls: optima, heuristics, certified bounds.
 
-Writes docs/results-gavel.md:
+Writes docs/notes/results-gavel.md:
 
-    python -m studies.gavel_rar FOLDER --out docs/results-gavel.md
+    python -m studies.gavel_rar FOLDER --out docs/notes/results-gavel.md
 
 FOLDER holds small_test.trace, minimize_makespan.trace and simulation_throughputs.json of
 stanford-futuredata/gavel.
@@ -203,9 +203,9 @@ REPAIRED = "000-theorem-5-repaired"
 """The proven bound that stands beside the ratio of `sjf-bco+`."""
 _INTRODUCTION = """# Two real traces: gavel under rar-ddls
 
-`python -m studies.gavel_rar FOLDER --out docs/results-gavel.md` writes this page. FOLDER holds the two traces of
+`python -m studies.gavel_rar FOLDER --out docs/notes/results-gavel.md` writes this page. FOLDER holds the two traces of
 physical clusters and the measured rates (V100) of <https://github.com/stanford-futuredata/gavel>. What the import takes
-from them, and what it assumes of shared links, is told in [Your job log](importing.md)."""
+from them, and what it assumes of shared links, is told in [Your job log](../importing.md)."""
 _ABOUT_PROVEN = """Makespans in slots, ratios to the optimum, seed 0. The 12 jobs are those of more than one GPU
 first. On servers of 2 GPUs rings of 4 GPUs have to cross, but need not meet another ring. On servers of 3 GPUs
 two rings of 4 GPUs run side by side only when they share a server. Two further optima tell what contention

@@ -9,7 +9,13 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 STUDIES = sorted(path for path in (ROOT / "studies").rglob("*.py") if path.name != "__init__.py")
-PLACES = [ROOT / "README.md", ROOT / "Makefile", ROOT / ".ci" / "run", *(ROOT / "docs").rglob("*.md")]
+PLACES = [
+    ROOT / "README.md",
+    ROOT / "ARCHITECTURE.md",
+    ROOT / "Makefile",
+    ROOT / ".ci" / "run",
+    *(ROOT / "docs").rglob("*.md"),
+]
 PLACES += [path for folder in ("tests", "studies") for path in (ROOT / folder).rglob("*.py")]
 TEXTS = {path: path.read_text(encoding="utf-8") for path in PLACES if path.name != Path(__file__).name}
 
