@@ -85,7 +85,8 @@ def test_one_malformed_record_is_one_line_and_the_others_are_listed(command: Com
     assert ran.status == 2 and "rar-ddls/good-beside-them" in ran.out
     lines = ran.err.splitlines()
     assert len(lines) == 5 and all("note: " in line and str(folder) in line for line in lines)
-    assert "rar-ddls/good-beside-them" in command("library", "list", "--check", "--library", folder).out
+    checked = command("library", "list", "--check", "--problem", "rar-ddls", "--library", folder)
+    assert checked.status == 2 and "rar-ddls/good-beside-them" in checked.out
     assert command("library", "solve", ID, "--library", folder).status == 2
 
 
