@@ -21,10 +21,10 @@ def test_the_conclusion_is_what_the_cells_compute(monkeypatch: pytest.MonkeyPatc
             if cell["cell_type"] == "code":
                 exec("".join(cell["source"]), names)
     words = " ".join("".join(cell["source"]) for cell in cells if cell["cell_type"] == "markdown")
-    assert "let a job take 67 s on average, of which it ran 10." in words
+    assert "a job took 67 s on average; for 10 s of these it ran." in words
     recorded, best, bound = names["recorded"], names["best"], names["bound"]
     assert (round(recorded), round(names["found"].work)) == (67, 10)
-    assert "At least 73% of that are avoidable" in words and round(1 - best / recorded, 2) == 0.73
+    assert "At least 73% of the 67 s was avoidable" in words and round(1 - best / recorded, 2) == 0.73
     assert "cannot avoid more than 80%" in words and round(1 - bound / recorded, 2) == 0.8
     fifo, sjf = ({side.what: names["jct"](side, name) for side in names["found"].sides} for name in ("fifo", "sjf"))
     fewer, more = "what if: -8 a100", "what if: +8 v100"
@@ -32,7 +32,7 @@ def test_the_conclusion_is_what_the_cells_compute(monkeypatch: pytest.MonkeyPatc
     assert "avoidable: at least 73%, at most 80%" in told.getvalue()
     bests = {side.slowdown: round(best.objective, 1) for side, best, _, _ in names["shared"].gains()}
     assert bests == {None: 16.6, 1: 10.5, 1.2: 12.4, 1.5: 15.4}
-    assert "16.6 s shortest first, and with SJF-BSBF 10.5 s where sharing is free,\n12.4 and 15.4 s" in words
+    assert "takes 16.6 s a job. SJF-BSBF, which shares, takes 10.5 s where sharing is free, 12.4 s at 1.2 and 15.4 s at 1.5" in words
     assert Path("audit/audit.html").is_file()  # in the folder that the tutorial went to
     exact = names["table"]
     assert exact[exact.method == "cp"].status.eq("optimal").all()
