@@ -14,10 +14,11 @@ from oracles.gang_placement import brute_force, hosted_case, single_case
 from schedgap.catalogue.registry import find_problem
 from schedgap.formulations.gang_placement.instance import GangPlacementInstance
 from schedgap.formulations.gang_placement.scale import components
-from schedgap.solvers.exact.gang_placement import patterns
+from schedgap.solvers.exact.gang_placement import patterns, vector_knapsack
 from schedgap.solvers.exact.gang_placement.patterns import Master, bins_of, patterns_of
-from schedgap.solvers.exact.gang_placement.pricing import Knapsacks, solve_priced
+from schedgap.solvers.exact.gang_placement.pricing import Knapsacks, held_patterns, solve_priced
 from schedgap.solvers.exact.gang_placement.staged import solve_staged
+from schedgap.solvers.exact.gang_placement.vector_knapsack import VectorKnapsacks
 from schedgap.solvers.result import SolveOptions, Status
 
 Data = dict[str, Any]
@@ -109,14 +110,108 @@ def test_the_stage_is_right_where_all_is_priced(
     assert proven > least
 
 
-def test_bins_of_two_resources_and_long_knapsacks_are_left_to_other_stages() -> None:
-    two = {
-        "problem": "gang-placement",
-        "nodes": [{"id": "n", "free": {"cpu": 2, "memory": 2}}],
-        "gangs": [{"id": "g", "pods": [{"count": 1, "request": {"cpu": 1, "memory": 1}}]}],
-        "objectives": ["weight"],
-    }
-    assert solve_priced(GangPlacementInstance.parse(two), [], -1, SolveOptions()) is None
-    long = {**two, "nodes": [{"id": "n", "free": {"cpu": 10**8}}]}
-    long["gangs"] = [{"id": f"g{k}", "pods": [{"count": 1, "request": {"cpu": 3 + k}}]} for k in range(2)]
-    assert solve_priced(GangPlacementInstance.parse(long), [], -1, SolveOptions()) is None
+def pods(nodes: list[tuple[int, ...]], asked: list[tuple[int, ...]], weights: list[int]) -> GangPlacementInstance:
+    """Single pods of several resources."""
+    gangs = [
+        {"id": f"g{g}", "weight": weight, "pods": [{"count": 1, "request": _named(one)}]}
+        for g, (one, weight) in enumerate(zip(asked, weights, strict=True))
+    ]
+    there = [{"id": f"n{n}", "free": _named(free)} for n, free in enumerate(nodes)]
+    data = {"problem": "gang-placement", "nodes": there, "gangs": gangs, "objectives": ["weight"]}
+    return GangPlacementInstance.parse(data)
+
+
+def _named(amounts: tuple[int, ...]) -> Data:
+    return dict(zip(("cpu", "memory", "disk"), amounts, strict=False))
+
+
+@pytest.mark.parametrize("most_steps", [0, 300_000])
+@pytest.mark.parametrize("resources", [2, 3])
+def test_a_knapsack_of_several_resources_is_worth_what_the_best_of_all_patterns_is(
+    resources: int, most_steps: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Random prices, 0 and such as do not fit 64 bits once multiplied among them; a search that is cut is a bound."""
+    monkeypatch.setattr(vector_knapsack, "MOST_STEPS", most_steps)
+    rng, cut = np.random.default_rng(5), 0
+    for _ in range(30):
+        nodes = [tuple(rng.integers(4, 12, resources).tolist()) for _ in range(2)]
+        asked = [tuple(rng.integers(0, 6, resources).tolist()) for _ in range(7)]
+        asked = [one if any(one) else (1,) * resources for one in asked]
+        instance = pods(nodes, asked, [1] * 7)
+        places, everything = bins_of(instance), patterns_of(instance)
+        assert places is not None and everything is not None
+        knapsacks, master = VectorKnapsacks(places), Master(instance, everything, components(instance)[:1], [], -1)
+        for _ in range(10):
+            price = rng.choice([0, 1, 3, 7, 250, 2**55, 2**55 + 3], len(places.sizes))
+            best, bound = master.best(price), knapsacks.best(price)
+            coarse = 2**10 * len(price) if price.max() > 250 else 0
+            assert (bound >= best).all()
+            assert most_steps == 0 or (bound <= best + coarse).all()
+            cut += int((bound > best + coarse).sum())
+            for b, pattern in knapsacks.patterns(price, best // 2):
+                assert (pattern @ places.sizes <= places.capacity[b]).all() and (pattern <= places.waiting[b]).all()
+                assert best[b] >= pattern @ price > best[b] // 2
+    assert (cut > 50) == (most_steps == 0)
+
+
+def test_no_bound_of_a_small_class_of_several_resources_is_below_the_optimum() -> None:
+    """Every pair of nodes and four pods of three sizes each way, told nothing, one less than the optimum, and that."""
+    found = 0
+    sizes = ((1, 3), (2, 2), (3, 1), (3, 3))
+    for nodes in itertools.combinations_with_replacement(((4, 4), (5, 3), (6, 6)), 2):
+        for asked in itertools.combinations_with_replacement(sizes, 4):
+            instance = pods(list(nodes), list(asked), [1, 2, 1, 2])
+            values, best = brute_force(instance)
+            optimum = int(values[0])
+            for least, start in ((-1, None), (optimum - 1, None), (optimum - 1, best), (optimum, best)):
+                proven = solve_priced(instance, [], least, SolveOptions(start=start))
+                assert proven is not None and proven.bound >= optimum
+                if proven.decision is not None:
+                    report = PROBLEM.check(instance, proven.decision)
+                    assert not report.violations and report.value is not None and report.value <= optimum
+                    found += report.value == optimum > least
+    assert found > 300
+
+
+@pytest.mark.parametrize("priorities", [1, 2])
+def test_bins_of_two_resources_are_decided_by_priced_patterns(priorities: int) -> None:
+    """As much as 0.95 of 16 nodes, in groups of 1 to 4 equal pods, as in arXiv 2511.08373."""
+    rng = random.Random(1)
+    asked: list[tuple[int, int, int]] = []
+    while len(asked) < 64:
+        alike = (rng.randint(100, 1000), rng.randint(100, 1000), rng.randint(1, priorities))
+        asked += [alike] * min(rng.randint(1, 4), 64 - len(asked))
+    free = {name: int(sum(pod[k] for pod in asked) / 16 / 0.95) for k, name in enumerate(("cpu", "memory"))}
+    gangs = [
+        {"id": f"g{g}", "priority": p, "pods": [{"count": 1, "request": {"cpu": c, "memory": m}}]}
+        for g, (c, m, p) in enumerate(asked)
+    ]
+    nodes = [{"id": f"n{n}", "free": free} for n in range(16)]
+    data = {"problem": "gang-placement", "nodes": nodes, "gangs": gangs, "objectives": ["weight"]}
+    instance = GangPlacementInstance.parse(data)
+    result = solve_staged(instance, ALONE)
+    assert result.status is Status.OPTIMAL and result.info["decided by"] == "patterns"
+
+
+def test_what_bins_hold_in_a_decision_is_a_pattern_of_theirs() -> None:
+    """So that the program has a point that is worth what the decision is."""
+    held = 0
+    for case in (single_case, hosted_case):
+        for seed in range(60):
+            instance = GangPlacementInstance.parse(case(seed) | {"objectives": ["weight"]})
+            places = bins_of(instance)
+            if places is None:
+                continue
+            best = brute_force(instance)[1]
+            for b, pattern in held_patterns(instance, places, best):
+                assert (pattern @ places.sizes <= places.capacity[b]).all() and (pattern <= places.waiting[b]).all()
+                held += int(pattern.sum())
+    assert held > 100
+
+
+def test_long_knapsacks_are_left_to_other_stages(monkeypatch: pytest.MonkeyPatch) -> None:
+    two = pods([(2, 2)], [(1, 1)], [1])
+    assert solve_priced(two, [], -1, SolveOptions()) is not None
+    monkeypatch.setattr(vector_knapsack, "MOST_PAIRS", 0)
+    assert solve_priced(two, [], -1, SolveOptions()) is None
+    assert solve_priced(pods([(10**8,)], [(3,), (4,)], [1, 1]), [], -1, SolveOptions()) is None

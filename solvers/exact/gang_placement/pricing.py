@@ -1,22 +1,26 @@
-"""Patterns that prices ask for, where bins have one resource and their patterns are too many to be written down.
+"""Patterns that prices ask for, where they are too many to be written down.
 
-The linear program of `patterns` is solved by columns: a knapsack by dynamic programming finds the pattern that is worth
-most at its duals, in whole numbers, so that the bound is counted without rounding. A decision comes from going down
-from the program's point: a pattern is used as often as it says, rounded down, another one once more, and so on; where
-the program then has less than the bound, that last pattern is used no more than before.
+The linear program of `patterns` is solved by columns: a knapsack finds the pattern that is worth most at its duals, in
+whole numbers, so that the bound is counted without rounding: by dynamic programming where bins have one resource, else
+by search (`vector_knapsack`). What bins hold in the best decision is among the first columns. A decision comes from
+going down from the program's point: a pattern is used as often as it says, rounded down, another one once more, and so
+on; where the program then has less than the bound, that last pattern is used no more than before.
 """
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Iterator, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
+from schedgap.formulations.common.instance import Solution
 from schedgap.formulations.gang_placement.instance import GangPlacementInstance
 from schedgap.formulations.gang_placement.scale import Component, components
-from schedgap.solvers.exact.gang_placement.patterns import Bins, Floats, Ints, Master, Patterns, Proven, bins_of
+from schedgap.solvers.exact.gang_placement.patterns import Bin, Bins, Floats, Ints, Master, Patterns, Proven, bins_of
+from schedgap.solvers.exact.gang_placement.vector_knapsack import MOST_MORE, VectorKnapsacks
 from schedgap.solvers.linear_program import INFINITY, LinearProgram, Optimum
 from schedgap.solvers.result import NO_DEADLINE, Deadline, SolveOptions
 
@@ -24,10 +28,10 @@ MOST_CELLS = 4_000_000
 """Items times capacity of a knapsack beyond which the stage is left out."""
 MOST_ROUNDS = 20_000
 """Solves of the linear program, all together."""
-MOST_MORE = 8
-"""Patterns of one class of bins that a round adds, each of kinds that those before it do not have."""
 MOST_TRIES, MOST_WRONG = 200, 30
 """Times that it goes down, and steps that are taken back on one way."""
+SHARE = 0.5
+"""Part of the time that is left in which it goes down."""
 SLIGHT = 1e-6
 """Largest cost of a pattern when it goes down again."""
 NEARLY = 1e-6
@@ -39,7 +43,8 @@ def solve_priced(
 ) -> Proven | None:
     """The component after those held, a weight: a bound, and a decision that has more than `least` where one was found.
 
-    None where the stage does not know the instance: bins of several resources, or too long knapsacks.
+    None where the stage does not know the instance, or knapsacks are too long. ``options.start``: a decision that has
+    what is held, and `least`.
 
     Notes
     -----
@@ -49,16 +54,35 @@ def solve_priced(
     entries = components(instance)[: len(held) + 1]
     if knapsacks is None or any(entry.kind != "weight" for entry in entries):
         return None
-    return Pricing(instance, knapsacks, entries, held, least).proven(options)
+    return Pricing(instance, knapsacks, entries, held, least, options.start).proven(options)
 
 
-def knapsacks_of(instance: GangPlacementInstance) -> Knapsacks | None:
-    """The knapsacks of an instance; None where it has other rules than those of bins of one resource."""
+def knapsacks_of(instance: GangPlacementInstance) -> Knapsacks | VectorKnapsacks | None:
+    """The knapsacks of an instance; None where it has other rules than those of bins, or they are too long."""
     places = bins_of(instance)
-    if places is None or places.sizes.any(axis=0).sum() != 1:
+    if places is None:
         return None
-    knapsacks = Knapsacks(places)
+    several = places.sizes.any(axis=0).sum() > 1
+    knapsacks = VectorKnapsacks(places) if several else Knapsacks(places)
     return knapsacks if knapsacks.small else None
+
+
+def held_patterns(instance: GangPlacementInstance, places: Bins, solution: Solution) -> Iterator[tuple[int, Ints]]:
+    """(class of bins, pattern) of what bins hold in a decision: of each placed gang its fewest pods."""
+    class_of = {place: b for b, alike in enumerate(places.bins) for place in alike}
+    kind_of = {
+        instance.gangs[g].id: int(places.kind[c]) for c, members in enumerate(places.classes.gangs) for g in members
+    }
+    held: dict[Bin, Ints] = {}
+    for name, pods in solution["placement"].items():
+        if pods:
+            first = min(pods, key=lambda pod: pod["group"])
+            node = instance.node_index[first["node"]]
+            places_of = [Bin(node, device) for device in (*first["devices"][:1], None)]
+            place = next(one for one in places_of if one in class_of)
+            held.setdefault(place, np.zeros(len(places.sizes), dtype=np.int64))[kind_of[name]] += 1
+    for place, pattern in held.items():
+        yield class_of[place], pattern
 
 
 class Knapsacks:
@@ -141,14 +165,16 @@ class Pricing(Master):
     def __init__(
         self,
         instance: GangPlacementInstance,
-        knapsacks: Knapsacks,
+        knapsacks: Knapsacks | VectorKnapsacks,
         entries: Sequence[Component],
         held: Sequence[int],
         least: int,
+        start: Solution | None = None,
     ) -> None:
         self.knapsacks = knapsacks
         self.generated: dict[tuple[int, tuple[int, ...]], None] = {}
-        for b, pattern in knapsacks.packed():
+        known = held_patterns(instance, knapsacks.places, start) if start is not None else ()
+        for b, pattern in itertools.chain(knapsacks.packed(), known):
             self.generated[b, tuple(pattern.tolist())] = None
         super().__init__(instance, self._table(knapsacks.places), entries, held, least)
         self.relaxed = LinearProgram()
@@ -209,7 +235,7 @@ class Pricing(Master):
 
         From the program's point again and again, each time with other costs of patterns, so that its points differ.
         """
-        deadline = options.deadline.part(0.8)
+        deadline = options.deadline.part(SHARE)
         rng = np.random.default_rng(options.seed)
         for _ in range(MOST_TRIES):
             decision = self._dive(solved, target, deadline)

@@ -130,7 +130,8 @@ class _Stages:
         solution = self.best.solution
         digits = self._digits(self._check(solution)) if solution is not None else []
         least = digits[goal] if digits[:goal] == self.held and digits else -1
-        task = self.instance, self.held, least, self.options
+        known = solution if least >= 0 else None
+        task = self.instance, self.held, least, replace(self.options, start=known)
         proven = solve_patterns(*task)
         if proven is None or (proven.decision is None and proven.bound > least):
             proven = tightest(proven, solve_priced(*task))
