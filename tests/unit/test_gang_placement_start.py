@@ -88,6 +88,15 @@ def test_no_method_is_below_a_rule_within_any_limit(seed: int) -> None:
     assert result.objective is not None and result.objective >= _best_rule(instance)
 
 
+@pytest.mark.parametrize("seed", range(200))
+def test_staged_itself_is_not_below_a_rule(seed: int) -> None:
+    """All of it, at the limits of live decisions; what it places is checked."""
+    instance = _instance(seed)
+    options = SolveOptions(deadline=Deadline.after((0.2, 1.0, 5.0)[seed // 4 % 3]), threads=1)
+    result = run_method(PROBLEM, instance, "staged", options)
+    assert result.objective is not None and result.objective >= _best_rule(instance)
+
+
 @pytest.mark.parametrize("method", ["staged", "highs", "cpsat", "cbc"])
 @pytest.mark.parametrize("seed", range(4))
 def test_a_limit_of_a_moment_is_enough_for_the_rules(seed: int, method: str) -> None:
