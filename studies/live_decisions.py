@@ -149,7 +149,7 @@ WORK: Mapping[str, Work] = {
     "t249": Work("249 parts of 83 devices, three by three", triplets(249), 30, 3),
     "u120": Work("120 parts of 20 to 100 of 150", uniform, 30, 5),
     "domains": Work("64 nodes, 20 gangs, three levels, with `domains`", compact, 10, 20),
-    "mixed": Work("1,000 nodes of two models, 10,000 pods, parts and selectors", mixed, 60, 3),
+    "mixed": Work("1,000 nodes of two models, 700 gangs, parts and selectors", mixed, 60, 3),
 }
 
 
