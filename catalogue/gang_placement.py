@@ -38,9 +38,9 @@ QUICK += ("ray-spread", "kube-most-allocated", "dot-product", "kueue-least-free"
 QUICK += ("ray-strict-spread", "random-fit", "fgd")
 """Rules in the order in which a method that starts runs them: those that were often best, or unlike the others, come
 early; ``fgd`` takes most."""
-MILLISECONDS, MOMENT = 40_000, 2_000_000
-"""Pods times nodes up to which every rule but ``fgd`` takes milliseconds, and the first two below a third of a second;
-of ``fgd`` the product has shapes, too."""
+MILLISECONDS, MOMENT, SECONDS = 40_000, 2_000_000, 20_000_000
+"""Pods times nodes up to which every rule but ``fgd`` takes milliseconds, the first two below a third of a second, and
+first fit about two seconds; of ``fgd`` the product has shapes, too."""
 
 _exact = methods_of("schedgap.solvers.exact.gang_placement", Kind.EXACT, f"{__name__}:PROBLEM.started")
 _heuristic = partial(Method, kind=Kind.HEURISTIC, load=_heuristics)
@@ -90,13 +90,14 @@ class GangPlacement(ProblemOf[GangPlacementInstance]):
     share_of_heuristics = 0.1
 
     def quick_heuristics(self, instance: Instance) -> Sequence[Function]:
-        """The rules that take milliseconds; of larger instances two, and none of the largest."""
+        """The rules that take milliseconds; of larger instances two, then first fit, and none of the largest."""
         cast = self.cast_instance(instance)
         work = sum(gang.size for gang in cast.gangs) * len(cast.nodes)
         many = len(QUICK) if work <= MILLISECONDS else 2 if work <= MOMENT else 0
         if many and work * len(cast.weighted_shapes) > MILLISECONDS:
             many = min(many, len(QUICK) - 1)
-        return self._inside()[::-1][:many]
+        ordered = self._inside()[::-1]
+        return [ordered[QUICK.index("first-fit")]] if MOMENT < work <= SECONDS else ordered[:many]
 
     def _inside(self) -> list[Function]:
         rules = {method.id: method for method in self.heuristics()}

@@ -115,3 +115,14 @@ def test_rules_that_take_longer_keep_to_the_limit() -> None:
         work = sum(gang.size for gang in instance.gangs) * nodes
         assert (MILLISECONDS < work <= MOMENT) == (many == 2)
         assert len(PROBLEM.quick_heuristics(instance)) == many
+
+
+def test_first_fit_is_sure_for_thousands_of_pods() -> None:
+    """Once not: a method began with nothing, and ended far below it."""
+    gangs = [_gang(number, 100, None) for number in range(25)]
+    nodes = [{"id": f"n{number}", "gpus": [1000, 1000]} for number in range(1_000)]
+    data = {"problem": "gang-placement", "objectives": ["weight"], "nodes": nodes, "gangs": gangs}
+    instance = GangPlacementInstance.parse(data)
+    assert [rule.__name__ for rule in PROBLEM.quick_heuristics(instance)] == ["first_fit"]
+    result = PROBLEM.started(_only_its_start)(instance, SolveOptions(deadline=Deadline.after(1e-6)))
+    assert result.objective == 2_000
