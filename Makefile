@@ -46,6 +46,7 @@ lowest: install
 # All answers against exhaustive searches on tiny instances: half with a fixed seed, half with a fresh one
 gate: install
 	PYTHONPATH=tests $(BIN)/python -m gate
+	SCHEDGAP_LISTINGS=300 $(BIN)/python -m pytest -n 2 tests/cross/test_judge_reasons.py
 
 lint: install
 	$(BIN)/ruff check $(FOLDERS) $(SCRIPTS)

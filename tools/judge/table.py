@@ -65,8 +65,10 @@ KUBERNETES: tuple[Row, ...] = (
     Row("kind", "Workload", KEPT, "of Kueue: pod sets that wait and have no pods; of scheduling.k8s.io: minCount"),
     Row("kind", "ClusterQueue LocalQueue", KEPT, "quota of what waits as a Workload, where one flavour has it, or for a"
         " Workload of one pod set several whose labels tell nodes apart, and the queue is in no cohort; else relaxed:"
-        " its quota"),
-    Row("kind", "ResourceFlavor", RELAXED, "nodes of a flavour; kept where a queue has several for a resource"),
+        " its quota. Its admission checks, namespaces and resources that it does not cover are relaxed, a stop is"
+        " unread"),
+    Row("kind", "ResourceFlavor", RELAXED, "the nodes of its queue's flavour; kept where a queue has several for a"
+        " resource, or where all nodes have its labels"),
     Row("kind", "Job JobSet", KEPT, "suspended ones wait: as their Workload tells, else they are named and not judged"),
     Row("kind", "ResourceClaim ResourceClaimTemplate ResourceSlice DeviceClass", UNREAD, "it asks for a DRA claim"),
     Row("kind", "Queue", RELAXED, "of Volcano and KAI: the limit of its queue, where it or one above it has one"),
@@ -90,6 +92,10 @@ KUBERNETES: tuple[Row, ...] = (
     Row("pod", "hostPort", RELAXED, "its host ports"),
     Row("pod", "volumes", RELAXED, "the nodes of its volumes"),
     Row("pod", "resourceClaims", UNREAD, "it asks for a DRA claim"),
+    Row("container", "name image command args workingDir ports envFrom env resources resizePolicy restartPolicy"
+        " restartPolicyRules volumeMounts volumeDevices livenessProbe readinessProbe startupProbe lifecycle"
+        " terminationMessagePath terminationMessagePolicy imagePullPolicy securityContext stdin stdinOnce tty", IDLE,
+        "they bear on how it runs; resources and host ports are read"),
     Row("pod", "runtimeClassName os", IDLE, "what they ask of nodes is copied into the pod's selector and tolerations"),
     Row("pod", " ".join(_SPEC_IDLE.split()), IDLE, "they bear on how it runs"),
     Row("scheduler", "default-scheduler kai-scheduler hami-scheduler volcano yunikorn koord-scheduler"

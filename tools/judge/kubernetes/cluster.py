@@ -34,6 +34,7 @@ from schedgap.tools.judge.kubernetes.rules import Rules
 from schedgap.tools.judge.kubernetes.taking import HOST, Taking, conditions_of
 from schedgap.tools.judge.kubernetes.waiting import Quotas, Waiting, Workloads, loosest, pods_of_group
 from schedgap.tools.judge.seating import Runs, seat_parts
+from schedgap.tools.judge.table import UNREAD, way_of
 
 MODEL = "nvidia.com/gpu.product"
 MOVE, END = 1, 10
@@ -123,6 +124,10 @@ class Cluster:
             without = frozenset(name for name, lack in zip(names, self.lacking, strict=True) if level in lack)
             draft.facts.unlabelled[level] = without
         draft.unread["nodes without the label of a level"] += sum(map(bool, self.lacking))
+        for _, node in self.listing.nodes:
+            for name in node.get("spec") or {}:
+                if way_of("kubernetes", "node", name, closed=True).way == UNREAD:
+                    draft.unread[f"nodes with spec.{name[:80]}, which is not known"] += 1
         draft.unread["nodes that do not tell their cards"] += sum(bool(cards.unread) for cards in self.devices.cards)
 
     def _domain(self, labels: Mapping[str, str], node: Pod) -> list[str]:
@@ -445,6 +450,10 @@ class Cluster:
             self.draft.unread["Workloads without pods in their sets"] += 1
             return
         remaining = self.quotas.left(waiting.queue)
+        asked = {name for pod in pods for name in self.listing.request(waiting.place, pod)} - {"pods"}
+        left_out, unread = self.quotas.rules(waiting.queue, asked)
+        gang.rules.extend(left_out)
+        gang.unread.extend(unread)
         queue = None
         if remaining is None or (remaining.flavours and waiting.sets > 1):  # equal pods of two sets are one group here
             gang.rules.append(QUOTA)

@@ -11,6 +11,7 @@ from schedgap.tools.judge.kubernetes.taking import HOST, matches
 from schedgap.tools.judge.table import RELAXED, UNREAD, Row, way_of
 
 Pod = Mapping[str, Json]
+OPERATORS = ("In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt")
 REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 
 
@@ -19,7 +20,13 @@ def rows_of(pod: Pod, gang_label: str | None = None) -> Iterator[Row]:
     for name, value in (pod.get("spec") or {}).items():
         if value in (None, "", [], {}, False):
             continue
-        if name == "affinity":
+        if name == "tolerations":
+            for one in value:
+                yield from _unknown_operator(one, ("", "Equal", "Exists"), "its toleration")
+        elif name == "affinity":
+            for term in ((value.get("nodeAffinity") or {}).get(REQUIRED) or {}).get("nodeSelectorTerms") or []:
+                for one in [*(term.get("matchExpressions") or []), *(term.get("matchFields") or [])]:
+                    yield from _unknown_operator(one, OPERATORS, "its node affinity")
             for part in value:
                 if part in ("nodeAffinity", "podAffinity", "podAntiAffinity"):
                     if (value.get(part) or {}).get(REQUIRED) and part != "nodeAffinity":
@@ -35,6 +42,8 @@ def rows_of(pod: Pod, gang_label: str | None = None) -> Iterator[Row]:
         elif name == "containers":
             if any(port.get("hostPort") for part in value for port in part.get("ports") or []):
                 yield way_of("kubernetes", "pod", "hostPort")
+            for field in {field for part in value for field in part}:
+                yield way_of("kubernetes", "container", field, closed=True)
         else:
             yield way_of("kubernetes", "pod", name, closed=True)
     meta = pod["metadata"]
@@ -42,6 +51,13 @@ def rows_of(pod: Pod, gang_label: str | None = None) -> Iterator[Row]:
         if name == gang_label:
             continue
         yield way_of("kubernetes", "note", name)
+
+
+def _unknown_operator(term: Mapping[str, Json], known: Sequence[str], where: str) -> Iterator[Row]:
+    """A line for an operator that no version known here has."""
+    operator = str(term.get("operator") or "")
+    if operator not in known:
+        yield Row("pod", operator, UNREAD, f"the operator {operator[:40]} of {where} is not known")
 
 
 class Rules:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import NamedTuple
@@ -165,6 +165,12 @@ class Quotas:
         self.local = {
             key_of(item): str((item.get("spec") or {}).get("clusterQueue")) for _, item in listing.kinds["LocalQueue"]
         }
+        self.local_specs = {key_of(item): item.get("spec") or {} for _, item in listing.kinds["LocalQueue"]}
+        self.labels_of = {
+            str(item["metadata"]["name"]): (item.get("spec") or {}).get("nodeLabels") or {}
+            for _, item in listing.kinds["ResourceFlavor"]
+        }
+        self.node_labels = [node["metadata"].get("labels") or {} for _, node in listing.nodes]
         self.cluster = {item["metadata"]["name"]: (place, item) for place, item in listing.kinds["ClusterQueue"]}
         self.labelled: dict[str, Mapping[str, str]] = {}
         for _, item in listing.kinds["ResourceFlavor"]:
@@ -178,6 +184,33 @@ class Quotas:
             names = [name for name, asked in self.labelled.items() if asked.items() <= labels]
             self.flavour.append(names[0] if names else None)
             self.shared.update(names if len(names) > 1 else ())
+
+    def rules(self, queue: str | None, asked: Collection[str]) -> tuple[list[str], list[str]]:
+        """(rules of a LocalQueue and its ClusterQueue that are left out, why what waits in it cannot be judged).
+
+        Source: Kueue, concepts "ClusterQueue": `namespaceSelector`, `admissionChecks`, `stopPolicy`; a Workload that
+        asks for a resource outside `coveredResources` is not admitted.
+        """
+        _, item = self.cluster.get(self.local.get(queue or "", ""), ("", {}))
+        spec = item.get("spec") or {}
+        stopped = {str(one.get("stopPolicy") or "None") for one in (spec, self.local_specs.get(queue or "", {}))}
+        groups = spec.get("resourceGroups") or []
+        covered = {str(name) for group in groups for name in group.get("coveredResources") or []}
+        flavours = {str(flavor.get("name")) for group in groups for flavor in group.get("flavors") or []}
+        rules = []
+        if spec.get("namespaceSelector"):
+            rules.append("the namespaces of its queue")
+        if spec.get("admissionChecks") or spec.get("admissionChecksStrategy"):
+            rules.append("the admission checks of its queue")
+        if covered and not set(asked) <= covered:
+            rules.append("a resource that its queue does not cover")
+        if len(flavours) == 1 and not all(self.has_labels(next(iter(flavours)), n) for n in range(len(self.flavour))):
+            rules.append("the nodes of its queue's flavour")
+        return rules, [] if stopped == {"None"} else ["its queue is stopped (stopPolicy)"]
+
+    def has_labels(self, flavour: str, n: int) -> bool:
+        """Whether a node may be one of a flavour; a flavour without labels, or one that is not listed, is on all."""
+        return self.labels_of.get(flavour, {}).items() <= self.node_labels[n].items()
 
     def left(self, queue: str | None) -> Left | None:
         """What is left of the ClusterQueue of a LocalQueue; None where that is not read."""

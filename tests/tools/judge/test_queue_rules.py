@@ -1,0 +1,102 @@
+"""What a Kueue queue asks beside its quota; names and operators that are not known. Nobody is said to fit by them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import schedgap
+
+Data = dict[str, Any]
+GPU = "nvidia.com/gpu"
+KUEUE = "kueue.x-k8s.io/v1beta1"
+
+
+def _node(name: str, *, labels: Data | None = None, **spec: Any) -> Data:
+    meta = {"name": name, "labels": {"kubernetes.io/hostname": name, **(labels or {})}}
+    room = {"cpu": "64", "memory": "512Gi", "pods": "110", GPU: "8"}
+    status = {"allocatable": room, "conditions": [{"type": "Ready", "status": "True"}]}
+    return {"kind": "Node", "metadata": meta, "spec": spec, "status": status}
+
+
+def _pod(*, box: Data | None = None, **spec: Any) -> Data:
+    container = {"name": "c", "resources": {"requests": {GPU: "2"}}, **(box or {})}
+    meta = {"name": "p", "namespace": "d"}
+    return {
+        "kind": "Pod",
+        "metadata": meta,
+        "spec": {"containers": [container], **spec},
+        "status": {"phase": "Pending"},
+    }
+
+
+def _queue(asked: Data | None = None, local: Data | None = None, labels: Data | None = None, **more: Any) -> list[Data]:
+    """A queue of 80 GPUs of one flavour, and a Workload of two pods of 4 GPUs."""
+    flavor = {"name": "f", "resources": [{"name": GPU, "nominalQuota": 80}]}
+    spec = {"resourceGroups": [{"coveredResources": [GPU], "flavors": [flavor]}], **more}
+    status = {"flavorsReservation": [{"name": "f", "resources": [{"name": GPU, "total": "0"}]}]}
+    box = {"name": "c", "resources": {"requests": {GPU: "4", **(asked or {})}}}
+    sets = [{"name": "main", "count": 2, "template": {"spec": {"containers": [box]}}}]
+    kinds = {
+        "ClusterQueue": ({"name": "cq"}, {"spec": spec, "status": status}),
+        "LocalQueue": ({"name": "q", "namespace": "d"}, {"spec": {"clusterQueue": "cq", **(local or {})}}),
+        "ResourceFlavor": ({"name": "f"}, {"spec": {"nodeLabels": labels or {}}}),
+        "Workload": ({"name": "w", "namespace": "d"}, {"spec": {"podSets": sets, "queueName": "q"}}),
+    }
+    return [{"kind": kind, "apiVersion": KUEUE, "metadata": meta, **rest} for kind, (meta, rest) in kinds.items()]
+
+
+def _verdict(folder: Path, *items: Data) -> schedgap.Judgement:
+    path = folder / "snapshot.json"
+    path.write_text(json.dumps({"kind": "List", "apiVersion": "v1", "items": items}))
+    return schedgap.judge(path, names=True)
+
+
+def test_a_queue_that_asks_nothing_more_has_room(tmp_path: Path) -> None:
+    found = _verdict(tmp_path, _node("n", labels={"gpu": "h100"}), *_queue(labels={"gpu": "h100"}))
+    assert found.verdict.startswith("8 of 8 waiting GPUs could run now")
+
+
+@pytest.mark.parametrize("where", ["cluster", "local"])
+@pytest.mark.parametrize("policy", ["Hold", "HoldAndDrain"])
+def test_a_stopped_queue_takes_its_gangs_out(tmp_path: Path, where: str, policy: str) -> None:
+    stop = {"stopPolicy": policy}
+    found = _verdict(tmp_path, _node("n"), *(_queue(**stop) if where == "cluster" else _queue(local=stop)))
+    assert found.verdict.startswith("no gang waits in what was read: 1 gang is not judged: its queue is stopped")
+
+
+@pytest.mark.parametrize(
+    ("queue", "rule"),
+    [
+        (_queue(namespaceSelector={"matchLabels": {"team": "b"}}), "the namespaces of its queue"),
+        (_queue(admissionChecks=["budget"]), "the admission checks of its queue"),
+        (_queue(admissionChecksStrategy={"admissionChecks": [{"name": "b"}]}), "the admission checks of its queue"),
+        (_queue(asked={"cpu": "1"}), "a resource that its queue does not cover"),
+        (_queue(labels={"gpu": "h100"}), "the nodes of its queue's flavour"),
+    ],
+)
+def test_what_else_a_queue_asks_is_named(tmp_path: Path, queue: list[Data], rule: str) -> None:
+    found = _verdict(tmp_path, _node("n"), *queue)
+    assert found.verdict.startswith("0 to 8 of 8 waiting GPUs could run now")
+    assert f"1 gang fits but for {rule}, which" in found.verdict
+
+
+def test_operators_that_are_not_known_take_the_pod_out(tmp_path: Path) -> None:
+    tainted = _node("n", taints=[{"key": "sla", "value": "950", "effect": "NoSchedule"}])
+    more = [{"key": "sla", "operator": "Gt", "value": "900", "effect": "NoSchedule"}]
+    found = _verdict(tmp_path, tainted, _pod(tolerations=more))
+    assert "the operator Gt of its toleration is not known" in found.verdict
+    term = {"matchExpressions": [{"key": "rank", "operator": "CloseTo", "values": ["3"]}]}
+    required = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [term]}}
+    found = _verdict(tmp_path, _node("n"), _pod(affinity={"nodeAffinity": required}))
+    assert "the operator CloseTo of its node affinity is not known" in found.verdict
+
+
+def test_fields_of_containers_and_nodes_that_are_not_known_are_told(tmp_path: Path) -> None:
+    found = _verdict(tmp_path, _node("n"), _pod(box={"gpuTopology": "ring"}))
+    assert "1 gang is not judged: gpuTopology is not known" in found.verdict
+    found = _verdict(tmp_path, _node("n", schedulingFreeze=True), _pod())
+    assert "nodes with spec.schedulingFreeze, which is not known: 1" in found.to_text()
