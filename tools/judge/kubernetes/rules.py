@@ -21,12 +21,12 @@ def rows_of(pod: Pod, gang_label: str | None = None) -> Iterator[Row]:
         if value in (None, "", [], {}, False):
             continue
         if name == "tolerations":
-            for one in value:
-                yield from _unknown_operator(one, ("", "Equal", "Exists"), "its toleration")
+            for toleration in value:
+                yield from _unknown_operator(toleration, ("", "Equal", "Exists"), "its toleration")
         elif name == "affinity":
             for term in ((value.get("nodeAffinity") or {}).get(REQUIRED) or {}).get("nodeSelectorTerms") or []:
-                for one in [*(term.get("matchExpressions") or []), *(term.get("matchFields") or [])]:
-                    yield from _unknown_operator(one, OPERATORS, "its node affinity")
+                for requirement in [*(term.get("matchExpressions") or []), *(term.get("matchFields") or [])]:
+                    yield from _unknown_operator(requirement, OPERATORS, "its node affinity")
             for part in value:
                 if part in ("nodeAffinity", "podAffinity", "podAntiAffinity"):
                     if (value.get(part) or {}).get(REQUIRED) and part != "nodeAffinity":
@@ -53,10 +53,10 @@ def rows_of(pod: Pod, gang_label: str | None = None) -> Iterator[Row]:
         yield way_of("kubernetes", "note", name)
 
 
-def _unknown_operator(term: Mapping[str, Json], known: Sequence[str], where: str) -> Iterator[Row]:
+def _unknown_operator(term: Mapping[str, Json], accepted: Sequence[str], where: str) -> Iterator[Row]:
     """A line for an operator that no version known here has."""
     operator = str(term.get("operator") or "")
-    if operator not in known:
+    if operator not in accepted:
         yield Row("pod", operator, UNREAD, f"the operator {operator[:40]} of {where} is not known")
 
 
