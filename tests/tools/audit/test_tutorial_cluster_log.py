@@ -21,7 +21,7 @@ def test_the_conclusion_is_what_the_cells_compute(monkeypatch: pytest.MonkeyPatc
             if cell["cell_type"] == "code":
                 exec("".join(cell["source"]), names)
     words = " ".join("".join(cell["source"]) for cell in cells if cell["cell_type"] == "markdown")
-    assert "a job took 67 s on average; for 10 s of these it ran." in words
+    assert "a job took 67 s on average; it ran for 10 s of these." in words
     recorded, best, bound = names["recorded"], names["best"], names["bound"]
     assert (round(recorded), round(names["found"].work)) == (67, 10)
     assert "At least 73% of the 67 s was avoidable" in words and round(1 - best / recorded, 2) == 0.73
