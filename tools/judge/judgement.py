@@ -222,9 +222,13 @@ class Judgement:
         return f"{there}, {many(len(self.instance.running), 'pod')} running"
 
     def table(self) -> list[tuple[str, ...]]:
-        """A head, a row for each component, and how many gangs are placed."""
+        """A head, a row for each component, and how many gangs are placed.
+
+        Where readings differ all is of the one that relaxes nothing: the limit of the other is in the verdict.
+        """
         state = "optimal" if self.best.status is Status.OPTIMAL else "best found"
-        result: list[tuple[str, ...]] = [("", "scheduler", state, "bound")]
+        heads = ("reached", "its bound") if self.snapshot.apart else (state, "bound")
+        result: list[tuple[str, ...]] = [("", "scheduler", *heads)]
         for name, value in self.values.items():
             bound = "unknown" if self.bound_values is None else number(float(self.bound_values[name]))
             shown = ROWS.get(name, name)
@@ -330,6 +334,10 @@ class Judgement:
                 continue
             single, several = words.split("|")
             text = (single if count == 1 else several).format(count if fate == FITS else many(count, "gang"))
+            helped = sum(bool(lost.moves) for lost in self.lost if lost.fate == fate == BARRED)
+            if helped:
+                whom = "" if helped == count else f" ({helped} of these)"
+                text += f" unless running pods are moved or ended{whom}"
             why = "; ".join(reasons.get(fate, [])[:3])
             why = why.replace("fits but", "fit but") if count > 1 else why
             clauses.append(f"{text} {why}" if fate == MAY else f"{text}: {why}" if fate == ASIDE else text)

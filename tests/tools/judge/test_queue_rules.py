@@ -100,3 +100,18 @@ def test_fields_of_containers_and_nodes_that_are_not_known_are_told(tmp_path: Pa
     assert "1 gang is not judged: gpuTopology is not known" in found.verdict
     found = _verdict(tmp_path, _node("n", schedulingFreeze=True), _pod())
     assert "nodes with spec.schedulingFreeze, which is not known: 1" in found.to_text()
+
+
+def test_the_table_of_a_listing_with_two_readings_is_of_what_is_reached(tmp_path: Path) -> None:
+    found = _verdict(tmp_path, _node("n"), *_queue(admissionChecks=["budget"]))
+    assert found.table()[0] == ("", "scheduler", "reached", "its bound")
+    found = _verdict(tmp_path, _node("n"), _pod())
+    assert found.table()[0] == ("", "scheduler", "optimal", "bound")
+
+
+def test_the_first_line_says_that_moving_or_ending_pods_would_help(tmp_path: Path) -> None:
+    low = _pod(nodeName="n", priority=1) | {"status": {"phase": "Running"}}
+    low["metadata"] = {"name": "low", "namespace": "d"}
+    low["spec"]["containers"][0]["resources"]["requests"][GPU] = "8"
+    found = _verdict(tmp_path, _node("n"), low, _pod(priority=9))
+    assert found.verdict.endswith("1 gang cannot be placed by anyone now unless running pods are moved or ended")
