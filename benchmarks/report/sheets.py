@@ -110,7 +110,7 @@ def answer_sheet(analysis: Analysis) -> Sheet:
     """The answer of a run, a row a heuristic: how far from the best it is.
 
     Every heuristic of each problem that ran, the papers' first. Those that ran on the same instances stand together.
-    The mean of a row is the one of the detailed tables: over the instances that all heuristics beside it solved.
+    The mean of a row is the one of the detailed tables: over the instances that all beside it solved that solved any.
     """
     rows: list[list[str]] = []
     for problem in analysis.problems:
@@ -135,8 +135,8 @@ def answer_sheet(analysis: Analysis) -> Sheet:
         Column("heuristic", right=False),
         Column(
             "mean",
-            "mean ratio, 1 is the best possible, over the instances that every heuristic listed solved with a finite"
-            " ratio; on n: over so many; of your own files with the 95% interval of the mean",
+            "mean ratio, 1 is the best possible, over the instances on which all of its group that solved any have a"
+            " finite ratio; on n: over so many; of your own files with the 95% interval of the mean",
             plain="mean ratio",
         ),
         Column(

@@ -115,3 +115,13 @@ def test_the_first_line_says_that_moving_or_ending_pods_would_help(tmp_path: Pat
     low["spec"]["containers"][0]["resources"]["requests"][GPU] = "8"
     found = _verdict(tmp_path, _node("n"), low, _pod(priority=9))
     assert found.verdict.endswith("1 gang cannot be placed by anyone now unless running pods are moved or ended")
+
+
+def test_kinds_that_are_not_known_and_bear_on_placement_may_keep_any_gang_out(tmp_path: Path) -> None:
+    """Koordinator's Reservation may hold all GPUs."""
+    held = {"kind": "Reservation", "apiVersion": "scheduling.koordinator.sh/v1alpha1", "metadata": {"name": "r"}}
+    found = _verdict(tmp_path, _node("n"), held | {"spec": {"template": {}}}, _pod())
+    assert found.verdict.startswith("0 to 2 of 2 waiting GPUs could run now")
+    assert "fits but for the cluster's Reservation objects, which are not read" in found.verdict
+    elsewhere = {"kind": "Dashboard", "apiVersion": "acme.io/v1", "metadata": {"name": "r", "namespace": "d"}}
+    assert _verdict(tmp_path, _node("n"), elsewhere, _pod()).verdict.startswith("2 of 2 waiting GPUs could run now")

@@ -281,6 +281,7 @@ class Cluster:
         limits, unlisted = self.limits.of(gang, pods)
         if unlisted:
             self.draft.facts.assumed[shortened(shown, self.draft.cut)] = UNLISTED
+        rules += [f"the cluster's {kind[:80]} objects" for kind in self.listing.strange]
         rules += [*gang.rules, *limits, *(rule for ask in asks for rule in ask.rules)]
         sets = self._sets(gang, pods, every, unread)
         unread += [*gang.unread, *(ask.unread for ask in asks if ask.unread)]

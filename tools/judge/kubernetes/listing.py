@@ -13,7 +13,7 @@ from typing import Any
 from schedgap.formulations.common.errors import InputError
 from schedgap.formulations.common.instance import Json
 from schedgap.tools.judge.draft import MOST_WAITING, Amounts
-from schedgap.tools.judge.table import IDLE, way_of
+from schedgap.tools.judge.table import IDLE, UNREAD, row_of, way_of
 
 FACTORS = {"": Fraction(1), "m": Fraction(1, 1000), "u": Fraction(1, 10**6), "n": Fraction(1, 10**9)}
 FACTORS |= {letter: Fraction(1000) ** (n + 1) for n, letter in enumerate(("k", "M", "G", "T", "P", "E"))}
@@ -166,6 +166,13 @@ class Kubernetes:
         self.pods = [(place, pod) for place, pod in self.kinds["Pod"] if self._lives(pod)]
         if not self.nodes:
             raise InputError(f"{source}: items: there is no node: kubectl get nodes,pods -A -o json lists both")
+        self.strange = [
+            kind
+            for kind in self.kinds
+            if kind not in FORMS and row_of("kubernetes", "kind", kind) is None
+            if way_of("kubernetes", "kind", kind).way == UNREAD
+        ]
+        """Kinds that no table knows and whose names bear on placement: what they say may keep any gang out."""
         for kind, found in self.kinds.items():
             if kind not in FORMS and way_of("kubernetes", "kind", kind).way != IDLE:
                 self.unread[f"objects of kind {kind[:80]}"] += len(found)
