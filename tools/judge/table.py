@@ -73,6 +73,7 @@ KUBERNETES: tuple[Row, ...] = (
     Row("kind", "ResourceClaim ResourceClaimTemplate ResourceSlice DeviceClass", UNREAD, "it asks for a DRA claim"),
     Row("kind", "Queue", RELAXED, "of Volcano and KAI: the limit of its queue, where it or one above it has one"),
     Row("kind", "Cohort", RELAXED, "quota of queues"),
+    Row("kind", "ElasticQuota", RELAXED, "the ElasticQuota of its namespace, under Koordinator and scheduler-plugins"),
     Row("kind", "ResourceQuota LimitRange PriorityClass", IDLE, "they act when a pod is made, and are in its fields"),
     Row("kind", "PodDisruptionBudget", IDLE, "kube-scheduler ends pods all the same where nothing else helps"),
     Row("kind", "Deployment ReplicaSet StatefulSet DaemonSet CronJob ReplicationController Service ConfigMap Event"
