@@ -12,14 +12,14 @@ from schedgap.formulations.common.check import CheckReport
 from schedgap.formulations.common.instance import Solution
 from schedgap.formulations.g_vne.instance import GVneInstance, in_ordinary_units
 from schedgap.formulations.g_vne.network_tables import tables
-from schedgap.solvers.changed_master import ChangedObjective
+from schedgap.solvers.changed_master import ChangedObjective, ChoicesOfColumns
 from schedgap.solvers.column_generation import Column, Generated, GenerationStatus
 from schedgap.solvers.engines.declarative import Check
 from schedgap.solvers.exact.g_vne.colgen import FINE, too_large, utility_unit
-from schedgap.solvers.exact.g_vne.own_rows import OwnRows, own_rows
+from schedgap.solvers.exact.g_vne.node_rules import Rules
+from schedgap.solvers.exact.g_vne.own_rows import Floats, OwnRows, own_rows
 from schedgap.solvers.exact.g_vne.search import RingSearch
 from schedgap.solvers.result import Result, SolveOptions
-from schedgap.solvers.ruin_and_recreate import Choice
 
 SHARE, SECONDS = 0.4, 60.0
 """Part of the time that is left, and seconds where there is no limit, after which an engine goes on from there."""
@@ -27,24 +27,8 @@ NODES = 0.3
 """Thousands of nodes after which it does: what the root leaves open a solver with cuts of its own closes sooner."""
 
 
-class _ChangedSearch(RingSearch):
-    """Branch and price whose choices come from the columns alone: greedy insertion knows nothing of a user's rows."""
-
-    def start(self) -> None:
-        """The start, where there is one; else no ring at all."""
-        self.accept(self.rings.choice([None] * self.rings.groups))
-
-    def round(self, generated: Generated, rounds: int, *, whole: bool = False) -> None:
-        """The columns of weight above a half."""
-        items: list[Column | None] = [None] * self.rings.groups
-        for position in np.flatnonzero(generated.weights > 0.5).tolist():
-            column = generated.columns[position]
-            items[column.group] = self.item(column)
-        self.accept(self.rings.choice(items))
-
-    def fits_exactly(self, choice: Choice[Column]) -> bool:
-        """Asked of the checker, own rows included."""
-        return self.check(self.solution_of(choice.items)).feasible
+class _ChangedSearch(ChoicesOfColumns[Rules, Column, Floats], RingSearch):
+    """Branch and price over rings with a user's rows in the master."""
 
     def polish(self, root: Generated, attempt: int) -> bool:
         """The integer master, at the root and again with the columns generated since."""

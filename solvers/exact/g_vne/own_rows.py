@@ -9,15 +9,13 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from schedgap.formulations.common.changes import Changes, Place, whole_terms
+from schedgap.formulations.common.changes import Changes, Place
 from schedgap.formulations.common.numbers import MAXIMISE
 from schedgap.formulations.g_vne.instance import GVneInstance
 from schedgap.formulations.g_vne.network_tables import NetworkTables, tables
+from schedgap.solvers.changed_master import whole_changes
 
 Floats = NDArray[np.float64]
-
-LARGEST = 2**20
-"""Largest coefficient and level of a row, and largest coefficient of an objective, in whole numbers."""
 
 
 @dataclass(frozen=True)
@@ -68,12 +66,12 @@ def own_rows(instance: GVneInstance, changes: Changes) -> OwnRows | None:
     data = tables(instance)
     if not changes.families() <= {"ring", "place"}:
         return None
-    limited = changes.at_most(LARGEST)
-    goal = None if changes.objective is None else whole_terms(changes.objective, changes.constant * 0, LARGEST)
-    if limited is None or (changes.objective is not None and goal is None):
+    whole = whole_changes(changes)
+    if whole is None:
         return None
+    limited, goal, factor = whole
     sums = [_sums(instance, data, terms) for terms, _ in limited]
-    objective = None if goal is None else _sums(instance, data, goal[0])
+    objective = None if goal is None else _sums(instance, data, goal)
     if any(part is None for part in sums) or (goal is not None and objective is None):
         return None
     kept = [part for part in sums if part is not None]
@@ -84,7 +82,7 @@ def own_rows(instance: GVneInstance, changes: Changes) -> OwnRows | None:
         np.array([level for _, level in limited], dtype=float),
         None if objective is None else changes.sense * MAXIMISE * objective[0],
         np.zeros(shape[1][1:]) if objective is None else changes.sense * MAXIMISE * objective[1],
-        1.0 if goal is None else float(goal[2]),
+        factor,
     )
 
 

@@ -5,19 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-import numpy as np
-
 from schedgap.formulations.common.changes import Changes
 from schedgap.formulations.common.check import CheckReport
 from schedgap.formulations.common.instance import Solution
 from schedgap.formulations.hadar.instance import HadarInstance
 from schedgap.formulations.hadar.tables import in_units, tables
-from schedgap.solvers.changed_master import ChangedObjective
+from schedgap.solvers.changed_master import ChangedObjective, ChoicesOfColumns
 from schedgap.solvers.column_generation import Generated, GenerationStatus
 from schedgap.solvers.engines.declarative import Check
-from schedgap.solvers.exact.hadar.colgen import FINE, ScheduleSearch, too_large
+from schedgap.solvers.exact.hadar.colgen import FINE, JobRules, ScheduleSearch, too_large
 from schedgap.solvers.exact.hadar.own_rows import OwnRows, own_rows
-from schedgap.solvers.exact.hadar.schedules import Schedule
+from schedgap.solvers.exact.hadar.schedules import Prices, Schedule
 from schedgap.solvers.result import Result, SolveOptions, Status, Termination
 from schedgap.solvers.ruin_and_recreate import Choice
 
@@ -27,28 +25,18 @@ NODES = 1.0
 """Thousands of nodes after which it does."""
 
 
-class _ChangedSearch(ScheduleSearch):
-    """Branch and price whose choices come from the columns alone: greedy insertion knows nothing of a user's rows."""
+class _ChangedSearch(ChoicesOfColumns[JobRules, Schedule, Prices], ScheduleSearch):
+    """Branch and price over schedules with a user's rows in the master."""
 
     def start(self) -> None:
         """No schedule at all, or the start; the master gets the columns of the better one."""
-        self.accept(self.choices.choice([None] * self.choices.groups))
+        super().start()
         self.accept_start()
         self.add_incumbent()
 
-    def round(self, generated: Generated, rounds: int, *, whole: bool = False) -> None:
-        """The columns of weight above a half."""
-        items: list[Schedule | None] = [None] * self.choices.groups
-        for position in np.flatnonzero(generated.weights > 0.5).tolist():
-            column = generated.columns[position]
-            items[column.group] = self.item(column)
-        self.accept(self.choices.choice(items))
-
     def fits_exactly(self, choice: Choice[Schedule]) -> bool:
         """Where the devices suffice, asked of the checker, own rows included."""
-        if (choice.load > self.packing.room).any():
-            return False
-        return self.check(self.solution_of(choice.items)).feasible
+        return bool((choice.load <= self.packing.room).all()) and super().fits_exactly(choice)
 
     def solved_root(self, root: Generated) -> None:
         """The duals are no solution of P3: rows of the user's have some of the prices."""

@@ -14,15 +14,13 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from schedgap.formulations.common.changes import Changes, Place, whole_terms
+from schedgap.formulations.common.changes import Changes, Place
 from schedgap.formulations.common.numbers import MAXIMISE
 from schedgap.formulations.hadar.instance import HadarInstance
+from schedgap.solvers.changed_master import whole_changes
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
-
-LARGEST = 2**20
-"""Largest coefficient and level of a row, and largest coefficient of an objective, in whole numbers."""
 
 
 @dataclass(frozen=True)
@@ -67,15 +65,15 @@ def own_rows(instance: HadarInstance, changes: Changes) -> OwnRows | None:
     """
     if not changes.families() <= {"run", "finish"}:
         return None
-    limited = changes.at_most(LARGEST)
-    goal = None if changes.objective is None else whole_terms(changes.objective, changes.constant * 0, LARGEST)
-    if limited is None or (changes.objective is not None and goal is None):
+    whole = whole_changes(changes)
+    if whole is None:
         return None
+    limited, goal, factor = whole
     limited = [row for row in limited if row[1] < 0 or max(row[0].values(), default=0) > 0]  # others always hold
     sums = [_sums(instance, terms) for terms, _ in limited]
     worth, run_worth = None, np.zeros((len(instance.jobs), instance.horizon + 1))
     if goal is not None:
-        run_worth, worth = (changes.sense * MAXIMISE * part for part in _sums(instance, goal[0]))
+        run_worth, worth = (changes.sense * MAXIMISE * part for part in _sums(instance, goal))
     counted = [*sums, *([] if worth is None else [(-run_worth, -worth)])]
     if not all(_lost_by_nothing(instance, runs, finishes) for runs, finishes in counted):
         return None
@@ -86,7 +84,7 @@ def own_rows(instance: HadarInstance, changes: Changes) -> OwnRows | None:
         np.array([level for _, level in limited], dtype=float),
         worth,
         run_worth,
-        1.0 if goal is None else float(goal[2]),
+        factor,
     )
 
 

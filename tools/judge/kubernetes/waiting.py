@@ -159,31 +159,32 @@ class Quotas:
     Attributes
     ----------
     flavour : the one flavour whose labels a node has, by the node's position; None where it has those of none
+    partial : flavours whose labels some node lacks
     """
 
     def __init__(self, listing: Kubernetes) -> None:
-        self.local = {
-            key_of(item): str((item.get("spec") or {}).get("clusterQueue")) for _, item in listing.kinds["LocalQueue"]
-        }
-        self.local_specs = {key_of(item): item.get("spec") or {} for _, item in listing.kinds["LocalQueue"]}
-        self.labels_of = {
-            str(item["metadata"]["name"]): (item.get("spec") or {}).get("nodeLabels") or {}
-            for _, item in listing.kinds["ResourceFlavor"]
-        }
-        self.node_labels = [node["metadata"].get("labels") or {} for _, node in listing.nodes]
+        self.local = {key_of(item): item.get("spec") or {} for _, item in listing.kinds["LocalQueue"]}
         self.cluster = {item["metadata"]["name"]: (place, item) for place, item in listing.kinds["ClusterQueue"]}
         self.labelled: dict[str, Mapping[str, str]] = {}
+        self.partial: set[str] = set()
+        labels = [(node["metadata"].get("labels") or {}).items() for _, node in listing.nodes]
         for _, item in listing.kinds["ResourceFlavor"]:
-            spec = item.get("spec") or {}
-            if spec.get("nodeLabels") and not spec.get("nodeTaints") and not spec.get("tolerations"):
-                self.labelled[str(item["metadata"]["name"])] = spec["nodeLabels"]
+            name, spec = str(item["metadata"]["name"]), item.get("spec") or {}
+            asked = spec.get("nodeLabels") or {}
+            if not all(asked.items() <= has for has in labels):
+                self.partial.add(name)
+            if asked and not spec.get("nodeTaints") and not spec.get("tolerations"):
+                self.labelled[name] = asked
         self.flavour: list[str | None] = []
         self.shared: set[str] = set()
-        for _, node in listing.nodes:
-            labels = (node["metadata"].get("labels") or {}).items()
-            names = [name for name, asked in self.labelled.items() if asked.items() <= labels]
+        for has in labels:
+            names = [name for name, asked in self.labelled.items() if asked.items() <= has]
             self.flavour.append(names[0] if names else None)
             self.shared.update(names if len(names) > 1 else ())
+
+    def _cluster_queue(self, queue: str | None) -> tuple[str, Mapping[str, Json] | None]:
+        """Place and object of the ClusterQueue of a LocalQueue; None where one of the two is not listed."""
+        return self.cluster.get(str(self.local.get(queue or "", {}).get("clusterQueue")), ("", None))
 
     def rules(self, queue: str | None, asked: Collection[str]) -> tuple[list[str], list[str]]:
         """(rules of a LocalQueue and its ClusterQueue that are left out, why what waits in it cannot be judged).
@@ -191,9 +192,9 @@ class Quotas:
         Source: Kueue, concepts "ClusterQueue": `namespaceSelector`, `admissionChecks`, `stopPolicy`; a Workload that
         asks for a resource outside `coveredResources` is not admitted.
         """
-        _, item = self.cluster.get(self.local.get(queue or "", ""), ("", {}))
-        spec = item.get("spec") or {}
-        stopped = {str(one.get("stopPolicy") or "None") for one in (spec, self.local_specs.get(queue or "", {}))}
+        _, item = self._cluster_queue(queue)
+        spec = (item or {}).get("spec") or {}
+        stopped = {str(one.get("stopPolicy") or "None") for one in (spec, self.local.get(queue or "", {}))}
         groups = spec.get("resourceGroups") or []
         covered = {str(name) for group in groups for name in group.get("coveredResources") or []}
         flavours = {str(flavor.get("name")) for group in groups for flavor in group.get("flavors") or []}
@@ -204,17 +205,13 @@ class Quotas:
             rules.append("the admission checks of its queue")
         if covered and not set(asked) <= covered:
             rules.append("a resource that its queue does not cover")
-        if len(flavours) == 1 and not all(self.has_labels(next(iter(flavours)), n) for n in range(len(self.flavour))):
+        if len(flavours) == 1 and flavours <= self.partial:
             rules.append("the nodes of its queue's flavour")
         return rules, [] if stopped == {"None"} else ["its queue is stopped (stopPolicy)"]
 
-    def has_labels(self, flavour: str, n: int) -> bool:
-        """Whether a node may be one of a flavour; a flavour without labels, or one that is not listed, is on all."""
-        return self.labels_of.get(flavour, {}).items() <= self.node_labels[n].items()
-
     def left(self, queue: str | None) -> Left | None:
         """What is left of the ClusterQueue of a LocalQueue; None where that is not read."""
-        place, item = self.cluster.get(self.local.get(queue or "", ""), ("", None))
+        place, item = self._cluster_queue(queue)
         if item is None:
             return None
         spec, status = item.get("spec") or {}, item.get("status") or {}
