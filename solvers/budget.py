@@ -12,8 +12,8 @@ import os
 import sys
 import threading
 import time
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import FrameType, TracebackType
 from typing import Any, Self
@@ -148,9 +148,23 @@ _PAGE = os.sysconf("SC_PAGE_SIZE") if hasattr(os, "sysconf") else 4096
 _lost: set[int] = set()
 """Threads in which Python dropped what was raised, in a finaliser or in the callback of a weak reference."""
 
+_sure: list[int] = []
+"""Threads, once for each :func:`to_its_end` that is under way in them."""
+
 
 class OutOfBudgetError(KeyboardInterrupt):
     """Raised in the thread of a method whose time or memory is over; methods treat it as they do Ctrl-C."""
+
+
+@contextmanager
+def to_its_end() -> Iterator[None]:
+    """Within it no limit of time ends this thread's work: that is ended after it. Memory stays limited."""
+    thread = threading.get_ident()
+    _sure.append(thread)
+    try:
+        yield
+    finally:
+        _sure.remove(thread)
 
 
 def used_bytes() -> int | None:
@@ -267,7 +281,7 @@ class Budget:
         over = self.over or self._limit()
         if over is None or self._runs(LOADERS):
             return False
-        if over is Termination.TIME_LIMIT and self._runs(COMPILERS):
+        if over is Termination.TIME_LIMIT and (self._thread in _sure or self._runs(COMPILERS)):
             return False
         with self._lock:
             if not self._ended.is_set():

@@ -14,7 +14,7 @@ from schedgap.formulations.common.check import CheckReport
 from schedgap.formulations.common.errors import InputError
 from schedgap.formulations.common.instance import Instance, Solution
 from schedgap.heuristics.common.run import HeuristicRun
-from schedgap.solvers.budget import Budget, OutOfBudgetError
+from schedgap.solvers.budget import Budget, OutOfBudgetError, to_its_end
 from schedgap.solvers.incumbent import Incumbent
 from schedgap.solvers.result import NO_DEADLINE, Deadline, Result, SolveOptions, Status, clock
 
@@ -78,8 +78,11 @@ def from_best(
         best = Incumbent(sense, options, partial(check, instance))
         known = _Known(best, bound and partial(bound, instance), stated)
         try:
-            known.note("start", options.start)
-            done = _run_surely(known, surely(instance) if surely is not None else (), instance)
+            with to_its_end():
+                known.note("start", options.start)
+                done = _run_surely(known, surely(instance) if surely is not None else (), instance)
+            if done:
+                known.ask()
             inside = [heuristic for heuristic in heuristics() if heuristic not in done]
             if quick_first and best.seconds_left() is not None:
                 inside = inside[::-1]
@@ -157,8 +160,6 @@ def _run_surely(start: _Known, heuristics: Heuristics, instance: Instance) -> He
             return heuristics[:number]
         solution, _ = _run(start.best, heuristic, instance, NO_DEADLINE, 1)
         start.note(_name(heuristic), solution)
-    if heuristics:
-        start.ask()
     return heuristics
 
 

@@ -24,7 +24,7 @@ from schedgap.catalogue.method import Kind, Method
 from schedgap.catalogue.registry import find_problem, problem_ids
 from schedgap.catalogue.run import run_method
 from schedgap.solvers import budget
-from schedgap.solvers.budget import Budget, OutOfBudgetError, used_bytes
+from schedgap.solvers.budget import Budget, OutOfBudgetError, to_its_end, used_bytes
 from schedgap.solvers.result import NO_DEADLINE, Deadline, Result, SolveOptions, Status, Termination
 
 INSTANCE = ToyInstance.parse({"problem": "toy", "machines": 2, "jobs": [3, 2, 1]})
@@ -223,6 +223,29 @@ def test_compilation_is_not_interrupted() -> None:
     assert space["compile"]() is False and budget.over is None
     with pytest.raises(OutOfBudgetError):
         work()
+    budget.end()
+
+
+def test_what_runs_to_its_end_is_ended_after_it() -> None:
+    budget = Budget(PASSED)
+    with to_its_end():
+        with to_its_end():
+            pass
+        assert not budget.look()
+        steps()
+    assert budget.over is None
+    with pytest.raises(OutOfBudgetError):
+        budget.look()
+        steps()
+    budget.end()
+
+
+def test_the_memory_of_what_runs_to_its_end_is_limited() -> None:
+    budget = Budget(PASSED, memory=-1)
+    budget._moment = None
+    with to_its_end(), pytest.raises(OutOfBudgetError):
+        budget.look()
+        steps()
     budget.end()
 
 

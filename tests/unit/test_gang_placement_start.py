@@ -2,21 +2,28 @@
 
 from __future__ import annotations
 
+import json
 import random
+import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
 from oracles.gang_placement import random_case
+from support.work import PASSED
 
 import schedgap
 from schedgap.catalogue.gang_placement import MILLISECONDS, MOMENT, PROBLEM, QUICK
-from schedgap.catalogue.method import Kind
+from schedgap.catalogue.method import Kind, Method
 from schedgap.catalogue.registry import find_problem
-from schedgap.catalogue.run import run_method
-from schedgap.formulations.common.instance import Instance
+from schedgap.catalogue.run import GRACE, run_method
+from schedgap.formulations.common.instance import Instance, Solution
 from schedgap.formulations.gang_placement.instance import GangPlacementInstance
+from schedgap.solvers.budget import POLL
 from schedgap.solvers.result import Deadline, Result, SolveOptions, Status
+from schedgap.tools.judge.judge import _Judge
+from schedgap.tools.judge.reading import read_snapshot
 
 Data = dict[str, Any]
 
@@ -95,6 +102,55 @@ def test_staged_itself_is_not_below_a_rule(seed: int) -> None:
     options = SolveOptions(deadline=Deadline.after((0.2, 1.0, 5.0)[seed // 4 % 3]), threads=1)
     result = run_method(PROBLEM, instance, "staged", options)
     assert result.objective is not None and result.objective >= _best_rule(instance)
+
+
+def test_no_limit_ends_a_rule_that_is_slow_today(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The best of them runs last, long after the time is over."""
+    instance = _instance(0)
+    rules, best = PROBLEM.quick_heuristics(instance), _best_rule(instance)
+
+    def slow(instance: Instance, *, seed: int) -> Any:
+        time.sleep(GRACE + 4 * POLL)
+        return max((rule(instance, seed=seed) for rule in rules), key=lambda run: _value(instance, run.solution))
+
+    def poor(instance: Instance, *, seed: int) -> Solution:
+        del instance, seed
+        return {"placement": {}}
+
+    monkeypatch.setattr(type(PROBLEM), "quick_heuristics", lambda *_: [poor, slow])
+    method = Method("slow", "begins slowly", Kind.EXACT, lambda: {"slow": PROBLEM.started(_only_its_start)})
+    result = run_method(PROBLEM, instance, method, SolveOptions(deadline=PASSED))
+    assert result.objective == best > 0
+
+
+def _value(instance: Instance, solution: Solution) -> float:
+    return PROBLEM.check(instance, solution).value or 0
+
+
+def _some_rule(instance: GangPlacementInstance, seed: int) -> Solution:
+    rules = PROBLEM.quick_heuristics(instance)
+    decision: Solution = rules[seed % len(rules)](instance, seed=seed).solution
+    return decision
+
+
+@pytest.mark.parametrize("seed", range(200))
+def test_judge_is_not_below_a_rule(seed: int, tmp_path: Path) -> None:
+    """The scheduler's decision in turn: none, a rule's, the first gang's alone of a rule's; reading is not limited."""
+    instance = _instance(seed)
+    data = instance.to_dict()
+    if seed % 3:
+        placement = _some_rule(instance, seed)["placement"]
+        kept = dict(list(placement.items())[: None if seed % 3 == 1 else 1])
+        data["reference_decision"] = {"placement": kept}
+    path = tmp_path / "snapshot.json"
+    path.write_text(json.dumps(data))
+    read = read_snapshot(path, names=True)
+    found = _Judge(read, None, Deadline.after((1e-6, 0.2, 1.0, 5.0)[seed // 4 % 4]), 0).run()
+    best, scheduler = found.best.objective, PROBLEM.check(found.instance, found.decision).value
+    assert best is not None and scheduler is not None
+    assert best >= max(_best_rule(found.instance), scheduler)
+    assert PROBLEM.check(found.instance, found.best.solution or {}).value == best
+    assert found.most is None or found.most >= found.reached
 
 
 @pytest.mark.parametrize("method", ["staged", "highs", "cpsat", "cbc"])
