@@ -9,7 +9,6 @@ are paired by instance, from the best rule of the family.
 from __future__ import annotations
 
 import argparse
-import json
 import random
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -30,8 +29,6 @@ from schedgap.formulations.gang_placement.scale import components, decode
 from schedgap.solvers.result import Deadline, SolveOptions, Status
 
 Data = dict[str, Json]
-WORST = Path(__file__).parents[1] / "benchmarks" / "worst" / "gang_placement"
-"""The worst instances that ``schedgap hunt`` has met, one a rule."""
 RULES: Mapping[str, tuple[str, Data]] = {
     "Kueue, BestFit": ("kueue-best-fit", {}),
     "Kueue, LeastFreeCapacity": ("kueue-least-free", {}),
@@ -200,21 +197,19 @@ def measured(family: str, seeds: int, scale: float, seconds: float) -> Measured:
     return result
 
 
-def worst(method: str) -> str:
-    """The optimum over what the rule places on the worst instance that a hunt has met; a dash where none is kept."""
-    path = WORST / f"worst-{method}.json"
-    if not path.exists():
-        return "-"
-    data = json.loads(path.read_text(encoding="utf-8"))
-    instance = GangPlacementInstance.parse({key: value for key, value in data.items() if key != "reference"})
-    most, _ = reference(instance, 10.0)
-    placed = weight_placed(instance, method, {}, 0)
-    return f"{float(most / placed):.3g}" if placed else "places nothing"
+def summary(results: Mapping[str, Measured]) -> str:
+    """A row for each rule: mean share by family with its interval and, in brackets, the worst; as Markdown."""
+    lines: dict[tuple[str, ...], list[str]] = {}
+    for name in RULES:
+        shares = [100 * np.array(result.shares[name]) for result in results.values()]
+        cells = tuple(f"{plus_minus(interval(found))} ({found.min():.1f})" for found in shares)
+        lines.setdefault(cells, []).append(name)
+    return markdown_table(("rule", *results), [("; ".join(names), *cells) for cells, names in lines.items()])
 
 
 def page(results: Mapping[str, Measured], seeds: int) -> str:
-    """The table of every family, the example and the worst instances, as Markdown."""
-    lines = []
+    """The table of all families, the tables of each and the example, as Markdown."""
+    lines = [summary(results), ""]
     for family, result in results.items():
         kept = ", ".join(f"{count} {proof}" for proof, count in result.proofs.most_common())
         text = (FAMILIES[family].__doc__ or "").strip()
@@ -224,11 +219,11 @@ def page(results: Mapping[str, Measured], seeds: int) -> str:
     instance = GangPlacementInstance.parse(example())
     most, proof = reference(instance, 10.0)
     lines += [f"**Kueue #10574**: 39 GPUs in racks of 19, 10 and 10; optimum {most} ({proof}).", ""]
-    decided = [
-        (name, f"{weight_placed(instance, method, settings, 1)} of {most}", worst(method) if not settings else "-")
-        for name, (method, settings) in RULES.items()
-    ]
-    lines.append(markdown_table(("rule", "GPUs placed", "worst of a hunt: optimum / rule"), decided))
+    decided: dict[Fraction, list[str]] = {}
+    for name, (method, settings) in RULES.items():
+        decided.setdefault(weight_placed(instance, method, settings, 1), []).append(name)
+    told = [("; ".join(names), f"{placed} of {most}") for placed, names in sorted(decided.items(), reverse=True)]
+    lines.append(markdown_table(("rules", "GPUs placed"), told))
     return "\n".join([*lines, ""])
 
 

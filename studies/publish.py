@@ -5,11 +5,12 @@ python -m studies.publish docs results/reproduce-000 results/reproduce-001 ...
 
 from __future__ import annotations
 
+import itertools
 import json
 import shutil
 import sys
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,9 +18,21 @@ from schedgap.benchmarks.text import markdown_table
 from schedgap.formulations.common.errors import InputError, SchedgapError
 from schedgap.formulations.common.files import write_text
 from schedgap.formulations.common.instance import Json
+from schedgap.tools.laboratory.declare import Metric
 from schedgap.tools.laboratory.page import MARK, VERDICTS, wrapped
 from schedgap.tools.laboratory.papers import NAMES, find_paper
-from schedgap.tools.laboratory.rules import State
+from schedgap.tools.laboratory.rules import (
+    Agrees,
+    LeadGrows,
+    Quantity,
+    Rule,
+    ShareBelow,
+    State,
+    Trend,
+    Turns,
+    Value,
+    Within,
+)
 from schedgap.tools.laboratory.verdicts import Verdict
 
 PAGE = "reproduction.md"
@@ -36,9 +49,9 @@ enter no count here.
 undecided item goes on to 40 draws, a long one to 16 to 20. Every method runs on the same draws. A difference is
 taken draw by draw, and its mean has a 95% confidence interval by Student's t. A difference *holds* when the
 whole interval is on the claimed side of 0, *fails* when it is on the other side, and is *undecided* otherwise.
-A trend holds when every step does. A printed number is itself one draw. It *agrees in size* when it lies within
-t s sqrt(1 + 1/n) of our mean, where s is the standard deviation of n draws. Unfinished runs enter no mean, and
-their number is told.
+A trend holds when every step does. A printed number is itself one draw. It *agrees* with ours when it lies within
+t s sqrt(1 + 1/n) of our mean, where s is the standard deviation of n draws; else it *differs*. Unfinished runs
+enter no mean, and their number is told.
 
 **Verdicts.** `tools/laboratory/running.py` computes them from the data. A claim *reproduces* when all its parts
 hold. It reproduces *in part* when some parts hold. It *does not reproduce* when no part holds and some part
@@ -113,9 +126,8 @@ def _with_earlier(paper: dict[str, Any], before: dict[str, Any]) -> dict[str, An
 def _paper_page(paper: dict[str, Any]) -> str:
     """The page of a paper: its workload, every claim with what was measured and its verdict, and its figures."""
     intro = (
-        f"`schedgap reproduce {paper['paper']}` measures these again and writes every number beside its run. How a "
-        "verdict is reached is told in [What reproduces](reproduction.md). The claims are the paper's, in our words. "
-        "Our own claims, and variants of the algorithms, stand beside the run."
+        f"`schedgap reproduce {paper['paper']}` measures the paper's claims, in our words, again "
+        "([how](reproduction.md)). Our own claims, and variants of the algorithms, stand beside its run."
     )
     parts = [f"# {paper['title']}", wrapped(intro), "## Workload", paper["workload"], "## Claims"]
     simulated = {
@@ -129,7 +141,8 @@ def _paper_page(paper: dict[str, Any]) -> str:
         key = (claim["title"], claim["claim"].removeprefix(_SIMULATED))
         if claim["ours"]:
             continue
-        words = f"{claim['claim']} ({claim['section']})"
+        section = str(claim["section"]).replace("section ", "")
+        words = f"{claim['claim']} ({section})"
         if claim["cannot"] and key not in merged:
             unmeasured.append(f"- {words}" + (f" Printed: {claim['printed']}." if claim["printed"] else ""))
             continue
@@ -139,14 +152,14 @@ def _paper_page(paper: dict[str, Any]) -> str:
         rows.append(
             (
                 str(claim["claim"]),
-                str(claim["section"]),
+                section,
                 str(claim["printed"]),
-                _measured(judged),
+                _measured(judged, _units(str(paper["paper"]), judged)),
                 str(judged["draws"]),
                 f"{claim['verdict']}; our simulation: {verdict}" if judged is not claim else verdict,
             )
         )
-    parts.append(markdown_table(("claim", "printed", "measured", "draws", "verdict"), _share_rows(rows)))
+    parts.append(markdown_table(("claim (section)", "printed", "measured", "draws", "verdict"), _share_rows(rows)))
     reasons: dict[str, list[str]] = {}
     for claim in paper["claims"]:
         if claim["cannot"] and claim["title"] not in paper["instead"]:
@@ -157,7 +170,7 @@ def _paper_page(paper: dict[str, Any]) -> str:
             parts += ["These claims cannot be decided here:", "\n".join(unmeasured)]
         for title, why in [*paper["instead"].items(), *paper["without"].items()]:
             reasons.setdefault(why, []).append(title)
-        told = [(", ".join(dict.fromkeys(titles)), why) for why, titles in reasons.items()]
+        told = [(", ".join(dict.fromkeys(t.partition(":")[0] for t in titles)), why) for why, titles in reasons.items()]
         parts.append(markdown_table(("item", "why, and what stands in"), told))
     if paper["figures"]:
         parts.append("## Figures")
@@ -176,13 +189,43 @@ def _share_rows(rows: Sequence[tuple[str, str, str, str, str, str]]) -> list[tup
     ]
 
 
-def _measured(claim: dict[str, Any]) -> str:
+def _units(number: str, claim: dict[str, Any]) -> list[str]:
+    """The unit of each number that a claim's parts found, in brackets; empty where its own words name it."""
+    if number not in NAMES:
+        return []
+    item = next((one for one in find_paper(number).items if one.id == claim["item"]), None)
+    parts = next((one.parts for one in item.claims if one.text == claim["claim"]), ()) if item else ()
+    metrics = {metric.name: metric for metric in item.metrics} if item else {}
+    return [_unit(part, metrics) for part in parts]
+
+
+def _unit(part: Rule, metrics: Mapping[str, Metric]) -> str:
+    if isinstance(part, Agrees | Within):
+        value: Quantity = part.a if isinstance(part, Agrees) else part.value
+        if (part.b if isinstance(part, Agrees) else part.over) is not None:
+            return " (ratio)"
+    elif isinstance(part, Trend | Turns):
+        value = part.values[0]
+    elif isinstance(part, LeadGrows):
+        value = part.first[0]
+    else:
+        return ""
+    if isinstance(value, ShareBelow):
+        return " (share of jobs)"
+    metric = metrics.get(value.metric) if isinstance(value, Value) else None
+    if metric is None:
+        return ""
+    return f" (share: {metric.label})" if metric.unit == "%" else f" ({metric.unit or metric.label})"
+
+
+def _measured(claim: dict[str, Any], units: Sequence[str]) -> str:
     """What was found for a claim: in full where at most two things were asked, else how many of them hold."""
     answers = claim["answers"]
+    found = [_found(answer, unit) for answer, unit in itertools.zip_longest(answers, units, fillvalue="") if answer]
     if len(answers) <= 1:
-        return "".join(_keep_ratio(answer) for answer in answers)
+        return "".join(found)
     if len(answers) == 2:
-        return "; ".join(f"{answer['asked']}: {_keep_ratio(answer)}" for answer in answers)
+        return "; ".join(f"{answer['asked']}: {told}" for answer, told in zip(answers, found, strict=True))
     counts = Counter(str(answer["state"]) for answer in answers)
     if len(counts) == 1:
         return f"all {len(answers)} parts {_STATES[next(iter(counts))][1]}"
@@ -190,11 +233,13 @@ def _measured(claim: dict[str, Any]) -> str:
     return f"of {len(answers)} parts {told}"
 
 
-def _keep_ratio(answer: dict[str, Any]) -> str:
-    """A difference has a unit, which differs by row: where its ratio is known, that alone."""
+def _found(answer: dict[str, Any], unit: str) -> str:
+    """A number with its unit. A difference has a unit that differs by row: where its ratio is known, that alone."""
     found = str(answer["found"])
     _, ratio, rest = found.partition("; ratio ")
-    return f"ratio {rest}" if ratio else found
+    if not ratio:
+        return found + unit
+    return f"ratio {rest}".replace("does not agree in size", "differs").replace("agrees in size", "agrees")
 
 
 _SIMULATED = "In the simulation: "

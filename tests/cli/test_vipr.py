@@ -198,11 +198,11 @@ def test_schedules_keep_the_rows_of_area() -> None:
 
 
 def test_the_page_shows_the_file_that_is_written_and_its_lines() -> None:
-    """Check one in five minutes: a reader has nothing but the file and the page."""
+    """A proof that is checked by hand: a reader has nothing but the file and the page."""
     docs = Path(__file__).parents[2] / "docs"
     text = (docs / "counterexamples" / "004-theorem-8.vipr").read_text()
     assert text == written("g-vne/004-theorem-8")
-    page = (docs / "certificates.md").read_text()
+    page = (docs / "notes" / "certificates.md").read_text()
     shown = re.findall(r"^    ([CD]\d+ .*)$", page, re.MULTILINE)
     assert len(shown) == 6 and set(shown) <= set(text.splitlines())
 

@@ -271,8 +271,9 @@ class Within:
             name += f" minus {self.minus}"
         if self.over is not None:
             name += f" over {self.over}"
-        limits = "within " + " to ".join("..." if x is None else f"{x:g}" for x in (self.low, self.high))
-        return f"{name} {limits}"
+        if self.low is None or self.high is None:
+            return f"{name} at most {self.high:g}" if self.low is None else f"{name} at least {self.low:g}"
+        return f"{name} within {self.low:g} to {self.high:g}"
 
 
 def _reaches(found: Interval | None, limit: float, below: bool) -> State:
