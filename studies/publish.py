@@ -5,7 +5,6 @@ python -m studies.publish docs results/reproduce-000 results/reproduce-001 ...
 
 from __future__ import annotations
 
-import itertools
 import json
 import shutil
 import sys
@@ -221,7 +220,8 @@ def _unit(part: Rule, metrics: Mapping[str, Metric]) -> str:
 def _measured(claim: dict[str, Any], units: Sequence[str]) -> str:
     """What was found for a claim: in full where at most two things were asked, else how many of them hold."""
     answers = claim["answers"]
-    found = [_found(answer, unit) for answer, unit in itertools.zip_longest(answers, units, fillvalue="") if answer]
+    known = units if len(units) == len(answers) else [""] * len(answers)
+    found = [_found(answer, unit) for answer, unit in zip(answers, known, strict=True)]
     if len(answers) <= 1:
         return "".join(found)
     if len(answers) == 2:
