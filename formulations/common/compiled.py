@@ -11,6 +11,7 @@ not even imported. numba's own ``NUMBA_DISABLE_JIT=1`` means ``never``.
 from __future__ import annotations
 
 import functools
+import gc
 import os
 import sys
 import time
@@ -26,11 +27,13 @@ from schedgap.formulations.common.machine.interpreted import UNLIMITED, TooLongE
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 CHOICES = ("always", "never", "when-it-pays")
-STEPS_PER_INSTRUCTION = 700
+STEPS_PER_INSTRUCTION = 450
 """Steps of Python that take half as long as numba takes to compile an instruction of Python's bytecode: see
 `docs/measurements.md`."""
 STEPS_FOR_NUMBA = 100_000
 """Steps of Python that take a good part of the third of a second in which numba is imported, to load kept code."""
+_SELDOM = (50_000, 50, 1_000)
+"""New objects, and looks at younger ones, before a look for garbage while code is compiled."""
 _SHARE_NOTED = 16
 """Steps are noted on disk for other processes when they are one part in so many of all that are allowed."""
 
@@ -201,7 +204,7 @@ class Kernel:
         return self._compiled(args)(*args)
 
     def _compiled(self, args: tuple[Any, ...]) -> Callable[..., Any]:
-        with kept_code.turn(self.name, first_use.counted):
+        with kept_code.turn(self.name, first_use.counted), _little_collecting():
             made: Callable[..., Any] = self._compile(*args)
         return made
 
@@ -257,6 +260,17 @@ class Kernel:
         return self.twin.call(args, options, UNLIMITED)[0]
 
 
+@contextmanager
+def _little_collecting() -> Iterator[None]:
+    """Within it garbage is looked for seldom: numba makes many objects and few cycles."""
+    before = gc.get_threshold()
+    gc.set_threshold(*_SELDOM)
+    try:
+        yield
+    finally:
+        gc.set_threshold(*before)
+
+
 def _close(dispatcher: Any, refuse: Callable[..., None]) -> None:
     """Have Python's calls refused: numba would end the process at one."""
     overloads = dispatcher.overloads
@@ -276,6 +290,10 @@ def _load_numba() -> Any:
     import numba
     from numba.core import types
     from numba.extending import typeof_impl
+
+    from schedgap.formulations.common.machine.late_code import make_code_late
+
+    make_code_late()
 
     @typeof_impl.register(Kernel)
     def type_of(kernel: Kernel, _context: object) -> Any:

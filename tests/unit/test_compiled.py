@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import errno
 import importlib
 import os
@@ -468,3 +469,58 @@ def test_a_numba_without_the_switch_gives_the_same(tmp_path: Path) -> None:
         for how in ("with", "without")
     ]
     assert said == ["15.0\n", "15.0\n"]
+
+
+RAISING = """
+from schedgap.formulations.common.compiled import njit_cached, njit_part
+
+@njit_part
+def inner(x, values):
+    if x == 1:
+        raise ValueError("is one")
+    if x == 2:
+        raise KeyError("is", x)
+    return values[0] // (x - 3)
+
+@njit_cached
+def calling(x, values):
+    return inner(x, values.copy())
+
+import numpy as np
+
+for x in (1, 2, 3, 4):
+    try:
+        print(calling(x, np.array([8])))
+    except Exception as error:
+        print(repr(error))
+made = [hasattr(one.library, "_schedgap_late") for one in inner.dispatcher.overloads.values()]
+print(made, sum(calling.dispatcher.stats.cache_hits.values()))
+"""
+
+
+def test_what_only_kernels_call_has_no_code_of_its_own_and_raises_as_before(tmp_path: Path, run_here: Here) -> None:
+    (tmp_path / "calling.py").write_text(RAISING, encoding="utf-8")
+    raised = "ValueError('is one') KeyError('is', 2) ZeroDivisionError('integer division by zero') 8"
+    assert " ".join(run_here()) == f"{raised} [True] 0"
+    assert " ".join(run_here()) == f"{raised} [] 1"
+
+
+def test_code_that_was_left_out_is_made_when_it_is_asked_for() -> None:
+    import numba
+
+    compiled._load_numba()
+
+    @numba.njit("int64(int64)", no_cpython_wrapper=True)
+    def inner(x: int) -> int:
+        return x + 1
+
+    @numba.njit("int64(int64)")
+    def outer(x: int) -> int:
+        return 2 * int(inner(x))
+
+    one = next(iter(inner.overloads.values()))
+    assert hasattr(one.library, "_schedgap_late") and outer(3) == 8
+    pointer = one.library.get_pointer_to_function(one.fndesc.llvm_cfunc_wrapper_name)
+    assert not hasattr(one.library, "_schedgap_late")
+    assert ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64)(pointer)(4) == 5
+    assert outer(3) == 8
