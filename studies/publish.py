@@ -152,13 +152,13 @@ def _paper_page(paper: dict[str, Any]) -> str:
             (
                 str(claim["claim"]),
                 section,
+                f"{claim['verdict']}; our simulation: {verdict}" if judged is not claim else verdict,
                 str(claim["printed"]),
                 _measured(judged, _units(str(paper["paper"]), judged)),
                 str(judged["draws"]),
-                f"{claim['verdict']}; our simulation: {verdict}" if judged is not claim else verdict,
             )
         )
-    parts.append(markdown_table(("claim (section)", "printed", "measured", "draws", "verdict"), _share_rows(rows)))
+    parts.append(markdown_table(("claim (section)", "verdict", "printed", "measured", "draws"), _share_rows(rows)))
     reasons: dict[str, list[str]] = {}
     for claim in paper["claims"]:
         if claim["cannot"] and claim["title"] not in paper["instead"]:
@@ -183,8 +183,8 @@ def _share_rows(rows: Sequence[tuple[str, str, str, str, str, str]]) -> list[tup
     for claim, section, *rest in rows:
         sections.setdefault((claim, *rest), []).append(section)
     return [
-        (f"{claim} ({', '.join(dict.fromkeys(named))})", printed, measured, draws, verdict)
-        for (claim, printed, measured, draws, verdict), named in sections.items()
+        (f"{claim} ({', '.join(dict.fromkeys(named))})", verdict, printed, measured, draws)
+        for (claim, verdict, printed, measured, draws), named in sections.items()
     ]
 
 

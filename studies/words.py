@@ -33,15 +33,17 @@ def _git(*arguments: str) -> str:
     return subprocess.run(["git", *arguments], cwd=ROOT, capture_output=True, text=True, check=True).stdout
 
 
+def _page(name: str) -> bool:
+    return name.endswith((".md", ".ipynb")) and not name.startswith("docs/notes/")
+
+
 def counted(commit: str) -> Mapping[str, int]:
     """The words of every page at a commit, or of the files as they are."""
-    listed = ("ls-files",) if commit == NOW else ("ls-tree", "-r", "--name-only", commit)
-    files = _git(*listed, "README.md", "docs").splitlines()
-    pages = [name for name in files if name.endswith((".md", ".ipynb")) and not name.startswith("docs/notes/")]
-    texts = {
-        name: (ROOT / name).read_text("utf-8") if commit == NOW else _git("show", f"{commit}:{name}") for name in pages
-    }
-    return {name: words(name, text) for name, text in texts.items()}
+    if commit == NOW:
+        files = [path.relative_to(ROOT).as_posix() for path in (ROOT / "README.md", *(ROOT / "docs").rglob("*.*"))]
+        return {name: words(name, (ROOT / name).read_text("utf-8")) for name in files if _page(name)}
+    files = _git("ls-tree", "-r", "--name-only", commit, "README.md", "docs").splitlines()
+    return {name: words(name, _git("show", f"{commit}:{name}")) for name in files if _page(name)}
 
 
 def table(columns: Mapping[str, Mapping[str, int]]) -> str:

@@ -304,3 +304,13 @@ def test_grahams_bound_takes_twenty_lines_and_one_import(tmp_path: Path) -> None
     names: dict[str, Any] = {}
     exec(compile(code, "claims.md", "exec"), names)
     names["test_graham"]()
+
+
+def test_what_the_page_shows_of_a_claim_that_is_too_sharp(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    page = (ROOT / "docs" / "claims.md").read_text(encoding="utf-8")
+    names: dict[str, Any] = {}
+    exec(compile(page.split("```python\n")[1].split("```")[0], "claims.md", "exec"), names)
+    with pytest.raises(AssertionError) as told:
+        names["check_claim"](names["draw"], names["optimum"], names["list_scheduling"], bound=Fraction(7, 5))
+    assert page.split("```\n")[2].strip() == str(told.value).strip()
