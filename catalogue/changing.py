@@ -10,7 +10,6 @@ from schedgap.catalogue.run import run_method
 from schedgap.formulations.common.changes import Changes
 from schedgap.formulations.common.errors import InputError
 from schedgap.formulations.common.instance import Instance, Solution
-from schedgap.formulations.common.options import named
 from schedgap.solvers.changed import Aids
 from schedgap.solvers.engines.declarative import Check
 from schedgap.solvers.result import Result, SolveOptions
@@ -40,9 +39,9 @@ def aids_of(problem: Problem, instance: Instance, form: str | None, tighten: boo
                 yield method.id, result.solution
 
     def exact(changes: Changes, options: SolveOptions, check: Check) -> Result | None:
-        if not chosen.changed or tighten:
+        if chosen.changed is None or tighten:
             return None
-        answer: Result | None = named(chosen.changed)(problem.cast_instance(instance), changes, options, check)
+        answer: Result | None = chosen.changed(problem.cast_instance(instance), changes, options, check)
         return answer
 
     return Aids(schedules, exact, lambda: problem.certified_bound(instance))

@@ -5,15 +5,41 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import ClassVar
 
-from schedgap.catalogue.method import ENGINES, Kind
-from schedgap.catalogue.problem import FamilyProblem, methods_of
+from schedgap.catalogue.method import ENGINES, Function, Kind
+from schedgap.catalogue.problem import FamilyProblem, Parts, methods_of
 from schedgap.formulations.comm_contention.instance import CommContentionInstance
 from schedgap.formulations.comm_contention.solution import CommContentionSolution
-from schedgap.formulations.common.declarative import Form
+from schedgap.formulations.common.declarative import DeclarativeModel, Form
+from schedgap.formulations.common.instance import Instance
 from schedgap.formulations.common.numbers import MINIMISE
+from schedgap.heuristics.common.guarantee import Guarantee
+from schedgap.heuristics.common.improving import Improve
 
-_heuristic = methods_of("schedgap.heuristics.comm_contention", Kind.HEURISTIC)
-_exact = methods_of("schedgap.solvers.exact.comm_contention", Kind.EXACT, f"{__name__}:PROBLEM.started")
+
+def _events(instance: Instance, tighten: bool) -> DeclarativeModel:
+    from schedgap.formulations.comm_contention.models import build_ilp
+
+    return build_ilp(PROBLEM.cast_instance(instance), tighten)
+
+
+def _heuristics() -> Mapping[str, Function]:
+    from schedgap.heuristics.comm_contention.policies import adadual, adadual_k, srsf_1, srsf_2, srsf_3
+
+    return {"adadual-k": adadual_k, "adadual": adadual, "srsf-1": srsf_1, "srsf-2": srsf_2, "srsf-3": srsf_3}
+
+
+def _exacts() -> Mapping[str, Function]:
+    from schedgap.solvers.exact.comm_contention.branch_and_bound import solve_bb
+
+    return {"bb": solve_bb}
+
+
+def _started(exact: Improve) -> Function:
+    return PROBLEM.started(exact)
+
+
+_heuristic = methods_of(Kind.HEURISTIC, _heuristics)
+_exact = methods_of(Kind.EXACT, _exacts, _started)
 
 
 class CommContention(FamilyProblem[CommContentionInstance]):
@@ -32,33 +58,29 @@ class CommContention(FamilyProblem[CommContentionInstance]):
         "link": {"seconds_per_unit": 1.0},
         "tasks": {"release": 0.0},
     }
-    forms = (
-        Form(
-            "events",
-            "starts and completions in positions",
-            "ours, with (5) of paper 001",
-            "schedgap.formulations.comm_contention.models:build_ilp",
-        ),
-    )
+    forms = (Form("events", "starts and completions in positions", "ours, with (5) of paper 001", _events),)
     methods = (
-        _exact("bb", "branch_and_bound:solve_bb", "branch and bound over sequences of starts and completions"),
+        _exact("bb", "branch and bound over sequences of starts and completions"),
         *ENGINES,
-        _heuristic("adadual-k", "policies:adadual_k", "AdaDUAL's decision beside any number of transfers"),
-        _heuristic(
-            "adadual", "policies:adadual", "share with one other when Theorem 2 says so", "paper 001, Algorithm 2"
-        ),
-        _heuristic("srsf-1", "policies:srsf_1", "shortest remaining first, one at a time", "paper 001, section V"),
-        _heuristic("srsf-2", "policies:srsf_2", "shortest remaining first, two at a time", "paper 001, section V"),
-        _heuristic("srsf-3", "policies:srsf_3", "shortest remaining first, three at a time", "paper 001, section V"),
+        _heuristic("adadual-k", "AdaDUAL's decision beside any number of transfers"),
+        _heuristic("adadual", "share with one other when Theorem 2 says so", "paper 001, Algorithm 2"),
+        _heuristic("srsf-1", "shortest remaining first, one at a time", "paper 001, section V"),
+        _heuristic("srsf-2", "shortest remaining first, two at a time", "paper 001, section V"),
+        _heuristic("srsf-3", "shortest remaining first, three at a time", "paper 001, section V"),
     )
 
-    functions: ClassVar[Mapping[str, str]] = {
-        "check": "schedgap.formulations.comm_contention.check:check",
-        "model_size": "schedgap.formulations.comm_contention.models:ilp_nonzeros",
-        "bound": "schedgap.formulations.comm_contention.bounds:lower_bound",
-        "quick": "schedgap.formulations.comm_contention.one_at_a_time:one_at_a_time",
-        "guarantees": "schedgap.heuristics.comm_contention.guarantees:GUARANTEES",
-    }
+    def parts(self) -> Parts[CommContentionInstance, CommContentionSolution]:
+        from schedgap.formulations.comm_contention.bounds import lower_bound
+        from schedgap.formulations.comm_contention.check import check
+        from schedgap.formulations.comm_contention.models import ilp_nonzeros
+        from schedgap.formulations.comm_contention.one_at_a_time import one_at_a_time
+
+        return Parts(check, model_size=ilp_nonzeros, bound=lower_bound, quick=one_at_a_time)
+
+    def guarantees(self) -> tuple[Guarantee, ...]:
+        from schedgap.heuristics.comm_contention.guarantees import GUARANTEES
+
+        return tuple(GUARANTEES)
 
 
 PROBLEM = CommContention()

@@ -6,24 +6,71 @@ from collections.abc import Mapping
 from typing import ClassVar
 
 from schedgap.catalogue.method import ENGINES, Function, Kind, Method
-from schedgap.catalogue.problem import FamilyProblem, methods_of
-from schedgap.formulations.common.declarative import Form
+from schedgap.catalogue.problem import FamilyProblem, Parts, methods_of
+from schedgap.formulations.common.declarative import DeclarativeModel, Form
 from schedgap.formulations.common.instance import Instance
 from schedgap.formulations.common.numbers import MINIMISE
 from schedgap.formulations.ddl_cluster.instance import DdlClusterInstance
 from schedgap.formulations.ddl_cluster.solution import DdlClusterSolution
+from schedgap.heuristics.common.guarantee import Guarantee
 from schedgap.heuristics.common.improving import Improve
 
 
-def best_start(improve: Improve) -> Function:
+def _improved(improve: Improve) -> Function:
     """Its schedules say when jobs finish; a check takes long."""
     return PROBLEM.best_start(improve, lambda solution: float(sum(solution["finish"].values())))
 
 
-_MODELS = "schedgap.formulations.ddl_cluster.models"
-_heuristic = methods_of("schedgap.heuristics.ddl_cluster", Kind.HEURISTIC)
-_search = methods_of("schedgap.solvers.exact.ddl_cluster", Kind.SEARCH, f"{__name__}:best_start")
-_exact = methods_of("schedgap.solvers.exact.ddl_cluster", Kind.EXACT, f"{__name__}:PROBLEM.started")
+def _events(instance: Instance, tighten: bool) -> DeclarativeModel:
+    from schedgap.formulations.ddl_cluster.models.events import build_events
+
+    del tighten
+    return build_events(PROBLEM.cast_instance(instance))
+
+
+def _job_shop(instance: Instance, tighten: bool) -> DeclarativeModel:
+    from schedgap.formulations.ddl_cluster.models.job_shop import build_model
+
+    del tighten
+    return build_model(PROBLEM.cast_instance(instance))
+
+
+def _heuristics() -> Mapping[str, Function]:
+    from schedgap.heuristics.ddl_cluster.holding import easy_hold, fifo_hold, list_hold
+    from schedgap.heuristics.ddl_cluster.policies import ada_srsf, srsf_1, srsf_2, srsf_3, srsf_4
+
+    return {
+        "ada-srsf": ada_srsf,
+        "srsf-1": srsf_1,
+        "srsf-2": srsf_2,
+        "srsf-3": srsf_3,
+        "srsf-4": srsf_4,
+        "list-hold": list_hold,
+        "fifo-hold": fifo_hold,
+        "easy-hold": easy_hold,
+    }
+
+
+def _exacts() -> Mapping[str, Function]:
+    from schedgap.solvers.exact.ddl_cluster.methods import solve_cp, solve_job_shop
+    from schedgap.solvers.exact.ddl_cluster.placement import solve_placement
+
+    return {"cp": solve_cp, "job-shop": solve_job_shop, "placement": solve_placement}
+
+
+def _searches() -> Mapping[str, Function]:
+    from schedgap.solvers.exact.ddl_cluster.lns import solve_lns
+
+    return {"lns": solve_lns}
+
+
+def _started(exact: Improve) -> Function:
+    return PROBLEM.started(exact)
+
+
+_heuristic = methods_of(Kind.HEURISTIC, _heuristics)
+_search = methods_of(Kind.SEARCH, _searches, _improved)
+_exact = methods_of(Kind.EXACT, _exacts, _started)
 
 
 class DdlCluster(FamilyProblem[DdlClusterInstance]):
@@ -52,63 +99,43 @@ class DdlCluster(FamilyProblem[DdlClusterInstance]):
     }
     forms = (
         Form(
-            "events",
-            "contention and placement, tiny instances",
-            "ours, with (5) of paper 001",
-            f"{_MODELS}.events:build_events",
-            tightens=False,
+            "events", "contention and placement, tiny instances", "ours, with (5) of paper 001", _events, tightens=False
         ),
-        Form(
-            "job-shop",
-            "at most one all-reduce active on a server; placement given",
-            "ours",
-            f"{_MODELS}.job_shop:build_model",
-            opens=False,
-        ),
+        Form("job-shop", "at most one all-reduce active on a server; placement given", "ours", _job_shop, opens=False),
     )
     methods = (
-        _exact(
-            "cp",
-            "methods:solve_cp",
-            "CP-SAT on a fine time grid with a certified bound, schedule exact; placement given",
-        ),
+        _exact("cp", "CP-SAT on a fine time grid with a certified bound, schedule exact; placement given"),
         _exact(
             "job-shop",
-            "methods:solve_job_shop",
             "CP-SAT on the restriction to one all-reduce per server at a time; placement given",
-            started="",
+            started=None,
         ),
-        _exact(
-            "placement",
-            "placement:solve_placement",
-            "every placement of a tiny cluster, each scheduled by cp; drawn placements beyond",
-        ),
+        _exact("placement", "every placement of a tiny cluster, each scheduled by cp; drawn placements beyond"),
         *ENGINES,
-        _search("lns", "lns:solve_lns", "large neighbourhood search from the best heuristic, until a limit"),
+        _search("lns", "large neighbourhood search from the best heuristic, until a limit"),
         _heuristic(
-            "ada-srsf",
-            "policies:ada_srsf",
-            "SRSF, AdaDUAL decides on a second all-reduce per server",
-            "paper 001, Algorithms 1 to 3",
+            "ada-srsf", "SRSF, AdaDUAL decides on a second all-reduce per server", "paper 001, Algorithms 1 to 3"
         ),
-        _heuristic("srsf-1", "policies:srsf_1", "SRSF, up to 1 all-reduce per server", "paper 001, section V-A"),
-        _heuristic("srsf-2", "policies:srsf_2", "SRSF, up to 2 all-reduces per server", "paper 001, section V-A"),
-        _heuristic("srsf-3", "policies:srsf_3", "SRSF, up to 3 all-reduces per server", "paper 001, section V-A"),
-        _heuristic("srsf-4", "policies:srsf_4", "SRSF, up to 4 all-reduces per server", "paper 001, section I"),
-        _heuristic(
-            "list-hold", "holding:list_hold", "the shortest jobs first, alone or in pairs on GPUs that they hold"
-        ),
-        _heuristic("fifo-hold", "holding:fifo_hold", "by arrival, on GPUs that they hold"),
-        _heuristic("easy-hold", "holding:easy_hold", "the same, short jobs pass as in EASY", "JSSPP 1995"),
+        _heuristic("srsf-1", "SRSF, up to 1 all-reduce per server", "paper 001, section V-A"),
+        _heuristic("srsf-2", "SRSF, up to 2 all-reduces per server", "paper 001, section V-A"),
+        _heuristic("srsf-3", "SRSF, up to 3 all-reduces per server", "paper 001, section V-A"),
+        _heuristic("srsf-4", "SRSF, up to 4 all-reduces per server", "paper 001, section I"),
+        _heuristic("list-hold", "the shortest jobs first, alone or in pairs on GPUs that they hold"),
+        _heuristic("fifo-hold", "by arrival, on GPUs that they hold"),
+        _heuristic("easy-hold", "the same, short jobs pass as in EASY", "JSSPP 1995"),
     )
 
-    functions: ClassVar[Mapping[str, str]] = {
-        "check": "schedgap.formulations.ddl_cluster.check:check",
-        "model_size": "schedgap.formulations.ddl_cluster.models.job_shop:model_nonzeros",
-        "bound": "schedgap.solvers.exact.ddl_cluster.bound:lower_bound",
-        "quick": "schedgap.formulations.ddl_cluster.models.job_shop:quick",
-        "guarantees": "schedgap.heuristics.ddl_cluster.guarantees:GUARANTEES",
-    }
+    def parts(self) -> Parts[DdlClusterInstance, DdlClusterSolution]:
+        from schedgap.formulations.ddl_cluster.check import check
+        from schedgap.formulations.ddl_cluster.models.job_shop import model_nonzeros, quick
+        from schedgap.solvers.exact.ddl_cluster.bound import lower_bound
+
+        return Parts(check, model_size=model_nonzeros, bound=lower_bound, quick=quick)
+
+    def guarantees(self) -> tuple[Guarantee, ...]:
+        from schedgap.heuristics.ddl_cluster.guarantees import GUARANTEES
+
+        return tuple(GUARANTEES)
 
     def default_method(self, instance: Instance | None = None) -> Method:
         if instance is not None and not all(self.cast_instance(instance).given):

@@ -3,14 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
-from schedgap.catalogue.method import ENGINES, Checker, Kind
-from schedgap.catalogue.problem import FamilyProblem, methods_of
+from schedgap.catalogue.method import ENGINES, Checker, Function, Kind
+from schedgap.catalogue.problem import FamilyProblem, Parts, methods_of
+from schedgap.formulations.common.changes import Changes
 from schedgap.formulations.common.declarative import DeclarativeModel, Form
 from schedgap.formulations.common.instance import Instance
 from schedgap.formulations.common.numbers import MAXIMISE
 from schedgap.formulations.g_vne.instance import GVneInstance, GVneSolution
+from schedgap.heuristics.common.guarantee import Guarantee
+from schedgap.heuristics.common.improving import Improve
+from schedgap.solvers.result import Result, SolveOptions
+
+if TYPE_CHECKING:
+    from schedgap.solvers.engines.declarative import Check  # it loads engines
+
+
+def _arcs(instance: Instance, tighten: bool) -> DeclarativeModel:
+    from schedgap.formulations.g_vne.models import build_ilp
+
+    return build_ilp(PROBLEM.cast_instance(instance), tighten)
 
 
 def _mcf(instance: Instance, tighten: bool) -> DeclarativeModel:
@@ -27,6 +40,19 @@ def _augmented(instance: Instance, tighten: bool) -> DeclarativeModel:
     return build_flows(PROBLEM.cast_instance(instance), augmented=True)
 
 
+def _columns(instance: Instance, tighten: bool) -> DeclarativeModel:
+    from schedgap.formulations.g_vne.relaxations import build_columns
+
+    del tighten
+    return build_columns(PROBLEM.cast_instance(instance))
+
+
+def _changed(instance: Instance, changes: Changes, options: SolveOptions, check: Check) -> Result | None:
+    from schedgap.solvers.exact.g_vne.changed import solve_changed
+
+    return solve_changed(PROBLEM.cast_instance(instance), changes, options, check)
+
+
 def _check_loads() -> Checker:
     from schedgap.formulations.common.solution import parsed
     from schedgap.formulations.g_vne.check import check_loads
@@ -34,9 +60,26 @@ def _check_loads() -> Checker:
     return parsed(check_loads, GVneSolution)
 
 
-_MODELS = "schedgap.formulations.g_vne.models"
-_heuristic = methods_of("schedgap.heuristics.g_vne", Kind.HEURISTIC)
-_exact = methods_of("schedgap.solvers.exact.g_vne", Kind.EXACT, f"{__name__}:PROBLEM.started")
+def _heuristics() -> Mapping[str, Function]:
+    from schedgap.heuristics.g_vne.greedy import greedy
+    from schedgap.heuristics.g_vne.lp_rs_mde import lp_rs_mde, lp_rs_mde_printed
+
+    return {"greedy": greedy, "lp-rs-mde-printed": lp_rs_mde_printed, "lp-rs-mde": lp_rs_mde}
+
+
+def _exacts() -> Mapping[str, Function]:
+    from schedgap.solvers.exact.g_vne.colgen import solve_colgen
+    from schedgap.solvers.exact.g_vne.lp_methods import solve_augmented, solve_columns_lp, solve_mcf
+
+    return {"colgen": solve_colgen, "mcf": solve_mcf, "augmented": solve_augmented, "columns-lp": solve_columns_lp}
+
+
+def _started(exact: Improve) -> Function:
+    return PROBLEM.started(exact)
+
+
+_heuristic = methods_of(Kind.HEURISTIC, _heuristics)
+_exact = methods_of(Kind.EXACT, _exacts, _started)
 
 
 class GVne(FamilyProblem[GVneInstance]):
@@ -55,35 +98,20 @@ class GVne(FamilyProblem[GVneInstance]):
         "jobs": {"demand": {"gpu": 1.0}, "bandwidth": 1.0},
     }
     forms = (
-        Form(
-            "arcs",
-            "one flow for every ring edge",
-            "paper 004, (12)-(19)",
-            f"{_MODELS}:build_ilp",
-            changed="schedgap.solvers.exact.g_vne.changed:solve_changed",
-        ),
+        Form("arcs", "one flow for every ring edge", "paper 004, (12)-(19)", _arcs, changed=_changed),
         Form("mcf", "its linear relaxation", "paper 004, (12)-(19)", _mcf, tightens=False),
         Form("augmented", "a copy for every root of a ring", "paper 004, Algorithm 2", _augmented, tightens=False),
-        Form(
-            "columns",
-            "rings enumerated, tiny instances",
-            "paper 004, (12) with (5)",
-            "schedgap.formulations.g_vne.relaxations:build_columns",
-            opens=False,
-        ),
+        Form("columns", "rings enumerated, tiny instances", "paper 004, (12) with (5)", _columns, opens=False),
     )
     methods = (
-        _exact("colgen", "colgen:solve_colgen", "column generation over rings, integer master, branch and price"),
+        _exact("colgen", "column generation over rings, integer master, branch and price"),
         *ENGINES,
-        _exact("mcf", "lp_methods:solve_mcf", "the LP relaxation, a bound", "paper 004, (12)-(19)", started=""),
-        _exact(
-            "augmented", "lp_methods:solve_augmented", "the augmented LP, a bound", "paper 004, Algorithm 2", started=""
-        ),
-        _exact("columns-lp", "lp_methods:solve_columns_lp", "the LP over all capped rings, a bound", started=""),
-        _heuristic("greedy", "greedy:greedy", "most valuable rings first, each where a cycle can be closed"),
+        _exact("mcf", "the LP relaxation, a bound", "paper 004, (12)-(19)", started=None),
+        _exact("augmented", "the augmented LP, a bound", "paper 004, Algorithm 2", started=None),
+        _exact("columns-lp", "the LP over all capped rings, a bound", started=None),
+        _heuristic("greedy", "most valuable rings first, each where a cycle can be closed"),
         _heuristic(
             "lp-rs-mde-printed",
-            "lp_rs_mde:lp_rs_mde_printed",
             "ring sizes and weighted rings from linear programs, randomized rounding; may overload",
             "paper 004, Algorithm 2",
             outside_model=True,
@@ -91,7 +119,6 @@ class GVne(FamilyProblem[GVneInstance]):
         ),
         _heuristic(
             "lp-rs-mde",
-            "lp_rs_mde:lp_rs_mde",
             "repaired: Algorithm 2 over rings that are embeddable, capacities kept",
             "ours, after paper 004",
             checker=_check_loads,
@@ -99,12 +126,17 @@ class GVne(FamilyProblem[GVneInstance]):
         ),
     )
 
-    functions: ClassVar[Mapping[str, str]] = {
-        "check": "schedgap.formulations.g_vne.check:check",
-        "model_size": "schedgap.formulations.g_vne.models:ilp_nonzeros",
-        "bound": "schedgap.solvers.exact.g_vne.bound:upper_bound",
-        "guarantees": "schedgap.heuristics.g_vne.guarantees:GUARANTEES",
-    }
+    def parts(self) -> Parts[GVneInstance, GVneSolution]:
+        from schedgap.formulations.g_vne.check import check
+        from schedgap.formulations.g_vne.models import ilp_nonzeros
+        from schedgap.solvers.exact.g_vne.bound import upper_bound
+
+        return Parts(check, model_size=ilp_nonzeros, bound=upper_bound)
+
+    def guarantees(self) -> tuple[Guarantee, ...]:
+        from schedgap.heuristics.g_vne.guarantees import GUARANTEES
+
+        return tuple(GUARANTEES)
 
     def warm_up(self, instance: Instance) -> None:
         from schedgap.solvers.exact.g_vne.graph_pricing import warm_up

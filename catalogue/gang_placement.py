@@ -6,18 +6,33 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 
 from schedgap.catalogue.method import ENGINES, Function, Kind, Method
-from schedgap.catalogue.problem import ProblemOf, methods_of
-from schedgap.formulations.common.check import CheckReport
+from schedgap.catalogue.problem import FamilyProblem, Parts, methods_of
 from schedgap.formulations.common.declarative import DeclarativeModel, Form
 from schedgap.formulations.common.instance import Instance, Solution
 from schedgap.formulations.common.numbers import MAXIMISE
 from schedgap.formulations.gang_placement.instance import GangPlacementInstance, GangPlacementSolution
+from schedgap.heuristics.common.improving import Improve
 
 
 def _heuristics() -> Mapping[str, Function]:
     from schedgap.heuristics.gang_placement.rules import RULES
 
     return RULES
+
+
+def _exacts() -> Mapping[str, Function]:
+    from schedgap.solvers.exact.gang_placement.staged import solve_staged
+
+    return {"staged": solve_staged}
+
+
+def _nothing(instance: GangPlacementInstance) -> Solution:
+    del instance
+    return {"placement": {}}
+
+
+def _started(exact: Improve) -> Function:
+    return PROBLEM.started(exact)
 
 
 def _assignment(instance: Instance, tighten: bool) -> DeclarativeModel:
@@ -42,11 +57,11 @@ MILLISECONDS, MOMENT, SECONDS = 40_000, 2_000_000, 20_000_000
 """Pods times nodes up to which every rule but ``fgd`` takes milliseconds, the first two below a third of a second, and
 first fit about two seconds; of ``fgd`` the product has shapes, too."""
 
-_exact = methods_of("schedgap.solvers.exact.gang_placement", Kind.EXACT, f"{__name__}:PROBLEM.started")
+_exact = methods_of(Kind.EXACT, _exacts, _started)
 _heuristic = partial(Method, kind=Kind.HEURISTIC, load=_heuristics)
 
 
-class GangPlacement(ProblemOf[GangPlacementInstance]):
+class GangPlacement(FamilyProblem[GangPlacementInstance]):
     """Which waiting gangs go where, in one scheduling decision."""
 
     id = "gang-placement"
@@ -59,7 +74,7 @@ class GangPlacement(ProblemOf[GangPlacementInstance]):
     solution_class = GangPlacementSolution
     forms = (Form("assignment", "pods of a group by node and device", "ours", _assignment),)
     methods = (
-        _exact("staged", "staged:solve_staged", "the objectives one after another, each an integer program"),
+        _exact("staged", "the objectives one after another, each an integer program"),
         *ENGINES,
         _heuristic("kueue-best-fit", "largest domains first, the tightest one last", source="Kueue, KEP-2724"),
         _heuristic("kueue-least-free", "the tightest domain, else the smallest first", source="Kueue, KEP-2724"),
@@ -81,12 +96,6 @@ class GangPlacement(ProblemOf[GangPlacementInstance]):
         _heuristic("best-fit", "the node with the least processors and GPUs left", source="Weng et al., ATC 2023"),
     )
 
-    parts = (
-        "schedgap.formulations.gang_placement.check",
-        "schedgap.formulations.gang_placement.models.assignment",
-        "schedgap.solvers.exact.gang_placement.bound",
-    )
-
     share_of_heuristics = 0.1
 
     def quick_heuristics(self, instance: Instance) -> Sequence[Function]:
@@ -105,30 +114,18 @@ class GangPlacement(ProblemOf[GangPlacementInstance]):
         theirs = [method.call for method in rules.values() if not (method.outside_model or method.is_user_defined)]
         return [*theirs, *reversed(ordered)]
 
-    def check(self, instance: Instance, solution: Solution) -> CheckReport:
+    def parts(self) -> Parts[GangPlacementInstance, GangPlacementSolution]:
         from schedgap.formulations.gang_placement.check import check
-
-        return check(self.cast_instance(instance), GangPlacementSolution.parse(solution))
-
-    def model_size(self, instance: Instance) -> int:
         from schedgap.formulations.gang_placement.models.assignment import assignment_nonzeros
-
-        return assignment_nonzeros(self.cast_instance(instance))
-
-    def bound(self, instance: Instance) -> float | None:
         from schedgap.solvers.exact.gang_placement.bound import upper_bound
 
-        return upper_bound(self.cast_instance(instance))
+        return Parts(check, model_size=assignment_nonzeros, bound=upper_bound, quick=_nothing)
 
     def ratio(self, instance: Instance, value: float | None, reference: float | None) -> float | None:
         """The ratio of the first component of the objective that differs; its other digits are no part of it."""
         from schedgap.solvers.exact.gang_placement.bound import ratio_of
 
         return ratio_of(self.cast_instance(instance), value, reference)
-
-    def quick(self, instance: Instance) -> Solution | None:
-        del instance
-        return {"placement": {}}
 
 
 PROBLEM = GangPlacement()

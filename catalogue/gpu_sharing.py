@@ -6,13 +6,15 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import ClassVar
 
-from schedgap.catalogue.method import ENGINES, Checker, Kind
-from schedgap.catalogue.problem import FamilyProblem, methods_of
+from schedgap.catalogue.method import ENGINES, Checker, Function, Kind
+from schedgap.catalogue.problem import FamilyProblem, Parts, methods_of
 from schedgap.formulations.common.declarative import DeclarativeModel, Form
 from schedgap.formulations.common.instance import Instance
 from schedgap.formulations.common.numbers import MINIMISE
 from schedgap.formulations.gpu_sharing.instance import GpuSharingInstance
 from schedgap.formulations.gpu_sharing.solution import GpuSharingSolution
+from schedgap.heuristics.common.guarantee import Guarantee
+from schedgap.heuristics.common.improving import Improve
 
 
 def _check_elastic() -> Checker:
@@ -23,6 +25,14 @@ def _check_elastic() -> Checker:
     return parsed(check_elastic, ElasticSolution)
 
 
+def _time_indexed(instance: Instance, tighten: bool) -> DeclarativeModel:
+    from schedgap.formulations.gpu_sharing.models import build_ilp
+    from schedgap.formulations.gpu_sharing.printed_model import build_equations
+
+    build = build_ilp if tighten else build_equations
+    return build(PROBLEM.cast_instance(instance))
+
+
 def _job_pair(instance: Instance, tighten: bool) -> DeclarativeModel:
     from schedgap.formulations.gpu_sharing.pair import pair_milp, pair_of
 
@@ -30,10 +40,49 @@ def _job_pair(instance: Instance, tighten: bool) -> DeclarativeModel:
     return replace(pair_milp(pair_of(PROBLEM.cast_instance(instance))), abstract=True)
 
 
-_MODELS = "schedgap.formulations.gpu_sharing.models"
-_heuristic = methods_of("schedgap.heuristics.gpu_sharing", Kind.HEURISTIC)
-_search = methods_of("schedgap.solvers.exact.gpu_sharing", Kind.SEARCH, f"{__name__}:PROBLEM.best_start")
-_exact = methods_of("schedgap.solvers.exact.gpu_sharing", Kind.EXACT, f"{__name__}:PROBLEM.started")
+def _heuristics() -> Mapping[str, Function]:
+    from schedgap.heuristics.gpu_sharing.exclusive_policies import easy, fifo, sjf, sjf_priced, sjf_reserve
+    from schedgap.heuristics.gpu_sharing.preemptive import pollux, tiresias
+    from schedgap.heuristics.gpu_sharing.sharing import sjf_bsbf, sjf_bsbf_plus, sjf_ffs
+
+    return {
+        "sjf-bsbf": sjf_bsbf,
+        "sjf-bsbf+": sjf_bsbf_plus,
+        "sjf-ffs": sjf_ffs,
+        "sjf": sjf,
+        "sjf-reserve": sjf_reserve,
+        "sjf-priced": sjf_priced,
+        "easy": easy,
+        "fifo": fifo,
+        "tiresias": tiresias,
+        "pollux": pollux,
+    }
+
+
+def _exacts() -> Mapping[str, Function]:
+    from schedgap.solvers.exact.gpu_sharing.cp import solve_cp
+    from schedgap.solvers.exact.gpu_sharing.pair import solve_pair
+
+    return {"cp": solve_cp, "job-pair": solve_pair}
+
+
+def _searches() -> Mapping[str, Function]:
+    from schedgap.solvers.exact.gpu_sharing.lns import solve_lns
+
+    return {"lns": solve_lns}
+
+
+def _started(exact: Improve) -> Function:
+    return PROBLEM.started(exact)
+
+
+def _improved(search: Improve) -> Function:
+    return PROBLEM.best_start(search)
+
+
+_heuristic = methods_of(Kind.HEURISTIC, _heuristics)
+_search = methods_of(Kind.SEARCH, _searches, _improved)
+_exact = methods_of(Kind.EXACT, _exacts, _started)
 
 
 class GpuSharing(FamilyProblem[GpuSharingInstance]):
@@ -69,60 +118,31 @@ class GpuSharing(FamilyProblem[GpuSharingInstance]):
         },
     }
     forms = (
-        Form(
-            "time-indexed",
-            "GPUs, partners and progress in every slot",
-            "paper 003, (8)-(15)",
-            f"{_MODELS}:build_ilp",
-            plain="schedgap.formulations.gpu_sharing.printed_model:build_equations",
-        ),
+        Form("time-indexed", "GPUs, partners and progress in every slot", "paper 003, (8)-(15)", _time_indexed),
         Form("job-pair", "two jobs: when the second starts", "paper 003, (16)-(25)", _job_pair, tightens=False),
     )
     methods = (
         _exact(
-            "cp",
-            "cp:solve_cp",
-            "local search, column LPs, bounded dynamic program, CP-SAT with overlap integers",
-            engines=("highs",),
+            "cp", "local search, column LPs, bounded dynamic program, CP-SAT with overlap integers", engines=("highs",)
         ),
         *ENGINES,
         _exact(
             "job-pair",
-            "pair:solve_pair",
             "an instance of two jobs: share now or wait, exactly in continuous time",
             "paper 003, Theorem 1",
-            started="",
+            started=None,
         ),
-        _search("lns", "lns:solve_lns", "large neighbourhood search from the best heuristic, until a limit"),
-        _heuristic(
-            "sjf-bsbf",
-            "sharing:sjf_bsbf",
-            "shortest job first with best sharing benefit first",
-            "paper 003, Algorithms 1 and 2",
-        ),
-        _heuristic("sjf-bsbf+", "sharing:sjf_bsbf_plus", "sjf-bsbf whose alternative is the first start on free GPUs"),
-        _heuristic("sjf-ffs", "sharing:sjf_ffs", "shortest job first with first-fit sharing", "paper 003, section VI"),
-        _heuristic("sjf", "exclusive_policies:sjf", "shortest job first, one job per GPU", "paper 003, section VI"),
-        _heuristic(
-            "sjf-reserve",
-            "exclusive_policies:sjf_reserve",
-            "shortest job first, longer jobs leave GPUs free for shorter ones",
-        ),
-        _heuristic(
-            "sjf-priced",
-            "exclusive_policies:sjf_priced",
-            "shortest job first, held back until the bound's prices would start it",
-        ),
-        _heuristic(
-            "easy",
-            "exclusive_policies:easy",
-            "first in first out with EASY backfilling, one job per GPU",
-            "Lifka, JSSPP 1995",
-        ),
-        _heuristic("fifo", "exclusive_policies:fifo", "first in first out, one job per GPU", "paper 003, section VI"),
+        _search("lns", "large neighbourhood search from the best heuristic, until a limit"),
+        _heuristic("sjf-bsbf", "shortest job first with best sharing benefit first", "paper 003, Algorithms 1 and 2"),
+        _heuristic("sjf-bsbf+", "sjf-bsbf whose alternative is the first start on free GPUs"),
+        _heuristic("sjf-ffs", "shortest job first with first-fit sharing", "paper 003, section VI"),
+        _heuristic("sjf", "shortest job first, one job per GPU", "paper 003, section VI"),
+        _heuristic("sjf-reserve", "shortest job first, longer jobs leave GPUs free for shorter ones"),
+        _heuristic("sjf-priced", "shortest job first, held back until the bound's prices would start it"),
+        _heuristic("easy", "first in first out with EASY backfilling, one job per GPU", "Lifka, JSSPP 1995"),
+        _heuristic("fifo", "first in first out, one job per GPU", "paper 003, section VI"),
         _heuristic(
             "tiresias",
-            "preemptive:tiresias",
             "two queues by attained service, preemptive",
             "paper 003, section VI",
             outside_model=True,
@@ -131,7 +151,6 @@ class GpuSharing(FamilyProblem[GpuSharingInstance]):
         ),
         _heuristic(
             "pollux",
-            "preemptive:pollux",
             "elastic goodput policy after Pollux",
             "paper 003, section VI",
             outside_model=True,
@@ -140,14 +159,18 @@ class GpuSharing(FamilyProblem[GpuSharingInstance]):
         ),
     )
 
-    functions: ClassVar[Mapping[str, str]] = {
-        "check": "schedgap.formulations.gpu_sharing.check:check",
-        "model_size": "schedgap.formulations.gpu_sharing.models:ilp_nonzeros",
-        "bound": "schedgap.solvers.exact.gpu_sharing.bound:lower_bound",
-        "quick": "schedgap.heuristics.gpu_sharing.exclusive_policies:quick",
-        "first_seconds": "schedgap.heuristics.gpu_sharing.exclusive_policies:first_seconds",
-        "guarantees": "schedgap.heuristics.gpu_sharing.guarantees:GUARANTEES",
-    }
+    def parts(self) -> Parts[GpuSharingInstance, GpuSharingSolution]:
+        from schedgap.formulations.gpu_sharing.check import check
+        from schedgap.formulations.gpu_sharing.models import ilp_nonzeros
+        from schedgap.heuristics.gpu_sharing.exclusive_policies import first_seconds, quick
+        from schedgap.solvers.exact.gpu_sharing.bound import lower_bound
+
+        return Parts(check, model_size=ilp_nonzeros, bound=lower_bound, quick=quick, first_seconds=first_seconds)
+
+    def guarantees(self) -> tuple[Guarantee, ...]:
+        from schedgap.heuristics.gpu_sharing.guarantees import GUARANTEES
+
+        return tuple(GUARANTEES)
 
 
 PROBLEM = GpuSharing()

@@ -21,7 +21,7 @@ from typing_extensions import deprecated
 from schedgap.formulations.common.check import CheckReport
 from schedgap.formulations.common.errors import InputError, near
 from schedgap.formulations.common.instance import Json
-from schedgap.formulations.common.options import Option, named, options_of
+from schedgap.formulations.common.options import Option, options_of
 
 Function: TypeAlias = Callable[..., object]
 """EXACT and SEARCH: ``f(instance, options: SolveOptions, **settings) -> Result``. HEURISTIC: ``f(instance, *, seed,
@@ -51,9 +51,8 @@ class Method:
     ----------
     id, title : its name, and one line for ``schedgap list``
     kind : ENGINE (its id is the engine's), EXACT, HEURISTIC or SEARCH
-    load : ``package.module:function``, or imports the functions of some methods and returns them by id, so that listing
-        loads no engine
-    started : ``package.module:object.method`` that makes the method of its function: one that starts from heuristics
+    load : imports the functions of some methods and returns them by id, so that listing loads no engine
+    started : makes the method of its function: one that starts from heuristics; None where the function is the method
     source : where it comes from ("paper 000, Algorithm 1"), "ours" where it is ours
     outside_model : its schedules are not what the problem's meaning allows: no ratio to the optimum
     checker : imports its own checker, where some of its schedules are outside the model
@@ -67,8 +66,8 @@ class Method:
     id: str
     title: str
     kind: Kind
-    load: str | Callable[[], Mapping[str, Function]] | None = None
-    started: str = ""
+    load: Callable[[], Mapping[str, Function]] | None = None
+    started: Callable[..., Function] | None = None
     source: str = "ours"
     outside_model: bool = False
     checker: Callable[[], Checker] | None = None
@@ -93,8 +92,8 @@ class Method:
         """The function itself, imported now."""
         if self.load is None:
             raise LookupError(f"method {self.id} is an engine and has no function")
-        found: Function = named(self.load) if isinstance(self.load, str) else self.load()[self.id]
-        return named(self.started)(found) if self.started else found
+        found = self.load()[self.id]
+        return found if self.started is None else self.started(found)
 
     @property
     def options(self) -> Mapping[str, Option]:

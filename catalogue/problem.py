@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import wraps
 from types import MappingProxyType
 from typing import Any, ClassVar, Generic, TypeAlias, TypeVar
@@ -18,13 +19,15 @@ from schedgap.formulations.common.declarative import DeclarativeModel, Form
 from schedgap.formulations.common.errors import InputError, near
 from schedgap.formulations.common.instance import LARGEST_COUNT, Instance, Solution
 from schedgap.formulations.common.numbers import ratio
-from schedgap.formulations.common.options import named, parse_settings
+from schedgap.formulations.common.options import parse_settings
 from schedgap.formulations.common.solution import TypedSolution
 from schedgap.heuristics.common.guarantee import Guarantee
 from schedgap.heuristics.common.improving import SHARE_OF_PROOF, Improve, from_best
 from schedgap.solvers.result import Result, SolveOptions
 
 I_co = TypeVar("I_co", bound=Instance, covariant=True)
+I = TypeVar("I", bound=Instance)  # noqa: E741
+S = TypeVar("S", bound=TypedSolution)
 
 
 class ProblemOf(ABC, Generic[I_co]):
@@ -41,7 +44,6 @@ class ProblemOf(ABC, Generic[I_co]):
     forms : its declarative models; the first with a tightened variant is the one that engines solve
     methods : in the order of ``schedgap list``; the first exact one or engine is the default
     metrics : what runs report beside the objective: key of ``info`` to the title of its column
-    parts : modules of its checker, bound and model, which are imported before a clock starts
     metrics_note : their units, what they are and why one may be unknown, for under the table
     assumed : what an instance built in Python has where nobody says it: for each list or part its fields, for "" the
         instance's own
@@ -66,7 +68,6 @@ class ProblemOf(ABC, Generic[I_co]):
     share_of_heuristics: ClassVar[float] = SHARE_OF_PROOF
     horizon_is_size: ClassVar[bool] = False
     metrics_note: str = ""
-    parts: tuple[str, ...] = ()
 
     @abstractmethod
     def check(self, instance: Instance, solution: Solution) -> CheckReport:
@@ -157,6 +158,9 @@ class ProblemOf(ABC, Generic[I_co]):
 
     def warm_up(self, instance: Instance) -> None:
         """Run the compiled code that only large instances need."""
+
+    def import_parts(self) -> None:
+        """Import its checker, bound and model, before a clock starts."""
 
     def guarantees(self) -> tuple[Guarantee, ...]:
         """Its rows of the ledger."""
@@ -251,61 +255,66 @@ class ProblemOf(ABC, Generic[I_co]):
         return tuple(method for method in self.methods if method.kind is Kind.HEURISTIC)
 
 
-def methods_of(package: str, kind: Kind, started: str = "") -> Callable[..., Method]:
-    """How a problem's table writes the methods of one package: ``(id, "module:function", title, source, **more)``."""
+def methods_of(
+    kind: Kind, load: Callable[[], Mapping[str, Function]], started: Callable[..., Function] | None = None
+) -> Callable[..., Method]:
+    """How a problem's table writes the methods that one function imports: ``(id, title, source, **more)``."""
 
-    def method(id: str, place: str, title: str, source: str = "ours", **more: Any) -> Method:
-        return Method(id, title, kind, f"{package}.{place}", **{"started": started, "source": source, **more})
+    def method(id: str, title: str, source: str = "ours", **more: Any) -> Method:
+        return Method(id, title, kind, load, **{"started": started, "source": source, **more})
 
     return method
 
 
-class FamilyProblem(ProblemOf[I_co]):
-    """A problem of the family: what it is made of stands as ``package.module:function`` in :attr:`functions`.
+@dataclass(frozen=True)
+class Parts(Generic[I, S]):
+    """What a problem of the family is made of: functions of an instance, each as the method that calls it says.
 
-    Each takes the instance. ``check`` takes a parsed solution beside it; ``model_size``, ``bound``, ``quick``,
-    ``first_seconds`` and ``warm_up`` are as the methods that call them, and may be missing; ``guarantees`` is a table.
+    ``check`` takes a parsed solution, too. All but that may be missing.
     """
 
-    functions: ClassVar[Mapping[str, str]]
+    check: Callable[[I, S], CheckReport]
+    model_size: Callable[[I], int] | None = None
+    bound: Callable[[I], float | None] | None = None
+    quick: Callable[[I], Solution | None] | None = None
+    first_seconds: Callable[[I], float] | None = None
+    warm_up: Callable[[I], object] | None = None
 
-    def __init_subclass__(cls) -> None:
-        cls.parts = tuple(
-            dict.fromkeys(place.partition(":")[0] for part, place in cls.functions.items() if part != "guarantees")
-        )
 
-    def _of(self, part: str, instance: Instance) -> Any:
-        """What a function says of the instance; None where there is none."""
-        place = self.functions.get(part)
-        return None if place is None else named(place)(self.cast_instance(instance))
+class FamilyProblem(ProblemOf[I_co]):
+    """A problem of the family: :meth:`parts` imports what it is made of."""
+
+    @abstractmethod
+    def parts(self) -> Parts[Any, Any]:
+        """What it is made of, imported now."""
+
+    def import_parts(self) -> None:
+        self.parts()
 
     def check(self, instance: Instance, solution: Solution) -> CheckReport:
         assert self.solution_class is not None
-        report: CheckReport = named(self.functions["check"])(
-            self.cast_instance(instance), self.solution_class.parse(solution)
-        )
-        return report
+        return self.parts().check(self.cast_instance(instance), self.solution_class.parse(solution))
 
     def model_size(self, instance: Instance) -> int | None:
-        size: int | None = self._of("model_size", instance)
-        return size
+        size = self.parts().model_size
+        return None if size is None else size(self.cast_instance(instance))
 
     def bound(self, instance: Instance) -> float | None:
-        bound: float | None = self._of("bound", instance)
-        return bound
+        bound = self.parts().bound
+        return None if bound is None else bound(self.cast_instance(instance))
 
     def first_seconds(self, instance: Instance) -> float:
-        return float(self._of("first_seconds", instance) or 0.0)
+        seconds = self.parts().first_seconds
+        return 0.0 if seconds is None else seconds(self.cast_instance(instance))
 
     def quick(self, instance: Instance) -> Solution | None:
-        found: Solution | None = self._of("quick", instance)
-        return found
+        quick = self.parts().quick
+        return None if quick is None else quick(self.cast_instance(instance))
 
     def warm_up(self, instance: Instance) -> None:
-        self._of("warm_up", instance)
-
-    def guarantees(self) -> tuple[Guarantee, ...]:
-        return tuple(named(self.functions["guarantees"]))
+        run = self.parts().warm_up
+        if run is not None:
+            run(self.cast_instance(instance))
 
 
 Problem: TypeAlias = ProblemOf[Instance]

@@ -3,17 +3,44 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Annotated, ClassVar
+from typing import TYPE_CHECKING, Annotated, ClassVar
 
 from pydantic import Field
 
-from schedgap.catalogue.method import ENGINES, Kind
-from schedgap.catalogue.problem import FamilyProblem, methods_of
+from schedgap.catalogue.method import ENGINES, Function, Kind
+from schedgap.catalogue.problem import FamilyProblem, Parts, methods_of
+from schedgap.formulations.common.changes import Changes
 from schedgap.formulations.common.declarative import DeclarativeModel, Form
 from schedgap.formulations.common.instance import Instance
 from schedgap.formulations.common.numbers import MINIMISE, exact
 from schedgap.formulations.rar_ddls.instance import RarDdlsInstance
 from schedgap.formulations.rar_ddls.solution import RarDdlsSolution
+from schedgap.heuristics.common.guarantee import Guarantee
+from schedgap.heuristics.common.improving import Improve
+from schedgap.solvers.result import Result, SolveOptions
+
+if TYPE_CHECKING:
+    from schedgap.solvers.engines.declarative import Check  # it loads engines
+
+
+def _time_indexed(instance: Instance, tighten: bool) -> DeclarativeModel:
+    from schedgap.formulations.rar_ddls.models.equations import build_equations
+    from schedgap.formulations.rar_ddls.models.time_indexed import build_ilp
+
+    build = build_ilp if tighten else build_equations
+    return build(PROBLEM.cast_instance(instance))
+
+
+def _schedule_set(instance: Instance, tighten: bool) -> DeclarativeModel:
+    from schedgap.formulations.rar_ddls.models.reformulation import build_reformulation
+
+    return build_reformulation(PROBLEM.cast_instance(instance), tighten=tighten)
+
+
+def _changed(instance: Instance, changes: Changes, options: SolveOptions, check: Check) -> Result | None:
+    from schedgap.solvers.exact.rar_ddls.changed import solve_changed
+
+    return solve_changed(PROBLEM.cast_instance(instance), changes, options, check)
 
 
 def _theta(
@@ -35,11 +62,49 @@ def _theta(
     return build_theta(own, exact(own.horizon if theta is None else theta), rho_hat=estimates, u=u)
 
 
-_WITHIN = f"{__name__}:PROBLEM.started_within_limits"
-_MODELS = "schedgap.formulations.rar_ddls.models"
-_heuristic = methods_of("schedgap.heuristics.rar_ddls", Kind.HEURISTIC)
-_search = methods_of("schedgap.solvers.exact.rar_ddls", Kind.SEARCH, f"{__name__}:PROBLEM.best_start")
-_exact = methods_of("schedgap.solvers.exact.rar_ddls", Kind.EXACT, f"{__name__}:PROBLEM.started")
+def _heuristics() -> Mapping[str, Function]:
+    from schedgap.heuristics.rar_ddls.baselines import ff, ls, rand
+    from schedgap.heuristics.rar_ddls.lpt_colocate import lpt_colocate
+    from schedgap.heuristics.rar_ddls.sjf_bco import sjf_bco, sjf_bco_plus
+
+    return {
+        "sjf-bco": sjf_bco,
+        "sjf-bco+": sjf_bco_plus,
+        "ff": ff,
+        "ls": ls,
+        "rand": rand,
+        "lpt-colocate": lpt_colocate,
+    }
+
+
+def _exacts() -> Mapping[str, Function]:
+    from schedgap.solvers.exact.rar_ddls.cp import solve_cp
+    from schedgap.solvers.exact.rar_ddls.reformulated import solve_schedule_set, solve_theta
+
+    return {"cp": solve_cp, "schedule-set": solve_schedule_set, "theta": solve_theta}
+
+
+def _searches() -> Mapping[str, Function]:
+    from schedgap.solvers.exact.rar_ddls.lns import solve_lns
+
+    return {"lns": solve_lns}
+
+
+def _started(exact: Improve) -> Function:
+    return PROBLEM.started(exact)
+
+
+def _started_within(exact: Improve) -> Function:
+    return PROBLEM.started_within_limits(exact)
+
+
+def _improved(search: Improve) -> Function:
+    return PROBLEM.best_start(search)
+
+
+_heuristic = methods_of(Kind.HEURISTIC, _heuristics)
+_search = methods_of(Kind.SEARCH, _searches, _improved)
+_exact = methods_of(Kind.EXACT, _exacts, _started)
 
 
 class RarDdls(FamilyProblem[RarDdlsInstance]):
@@ -69,19 +134,9 @@ class RarDdls(FamilyProblem[RarDdlsInstance]):
     }
     forms = (
         Form(
-            "time-indexed",
-            "GPUs, rings and rates in every slot",
-            "paper 000, (1)-(9)",
-            f"{_MODELS}.time_indexed:build_ilp",
-            plain=f"{_MODELS}.equations:build_equations",
-            changed="schedgap.solvers.exact.rar_ddls.changed:solve_changed",
+            "time-indexed", "GPUs, rings and rates in every slot", "paper 000, (1)-(9)", _time_indexed, changed=_changed
         ),
-        Form(
-            "schedule-set",
-            "one of all joint schedules, tiny instances",
-            "paper 000, (10)-(13)",
-            f"{_MODELS}.reformulation:build_reformulation",
-        ),
+        Form("schedule-set", "one of all joint schedules, tiny instances", "paper 000, (10)-(13)", _schedule_set),
         Form(
             "theta",
             "no GPU busy for more than theta; bisection: method theta",
@@ -91,49 +146,49 @@ class RarDdls(FamilyProblem[RarDdlsInstance]):
         ),
     )
     methods = (
-        _exact("cp", "cp:solve_cp", "staged CP-SAT: relaxation, avoidance, time-indexed"),
+        _exact("cp", "staged CP-SAT: relaxation, avoidance, time-indexed"),
         *ENGINES,
         _exact(
             "schedule-set",
-            "reformulated:solve_schedule_set",
             "one of all joint schedules, tiny instances",
             "paper 000, (10) to (13)",
-            started=_WITHIN,
+            started=_started_within,
         ),
         _exact(
             "theta",
-            "reformulated:solve_theta",
             "least execution time of a GPU by bisection, tiny instances",
             "paper 000, (14) to (16)",
-            started=_WITHIN,
+            started=_started_within,
         ),
-        _search("lns", "lns:solve_lns", "large neighbourhood search from the best heuristic, until a limit"),
+        _search("lns", "large neighbourhood search from the best heuristic, until a limit"),
         _heuristic(
             "sjf-bco",
-            "sjf_bco:sjf_bco",
             "smallest job first with balanced contention and overhead, as published",
             "paper 000, Algorithms 1 to 3",
         ),
         _heuristic(
             "sjf-bco+",
-            "sjf_bco:sjf_bco_plus",
             "sjf-bco repaired: the pass without a limit on loads is compared too",
             "ours, after paper 000",
             repairs="sjf-bco",
         ),
-        _heuristic("ff", "baselines:ff", "first fit within theta", "paper 000, section 7"),
-        _heuristic("ls", "baselines:ls", "list scheduling, least loaded GPUs", "paper 000, section 7"),
-        _heuristic("rand", "baselines:rand", "random servers and GPUs, theta = T", "paper 000, section 7"),
-        _heuristic("lpt-colocate", "lpt_colocate:lpt_colocate", "longest first, backfilling, best-fit colocation"),
+        _heuristic("ff", "first fit within theta", "paper 000, section 7"),
+        _heuristic("ls", "list scheduling, least loaded GPUs", "paper 000, section 7"),
+        _heuristic("rand", "random servers and GPUs, theta = T", "paper 000, section 7"),
+        _heuristic("lpt-colocate", "longest first, backfilling, best-fit colocation"),
     )
 
-    functions: ClassVar[Mapping[str, str]] = {
-        "check": "schedgap.formulations.rar_ddls.check:check",
-        "model_size": "schedgap.formulations.rar_ddls.models.time_indexed:ilp_nonzeros",
-        "bound": "schedgap.formulations.rar_ddls.bounds:lower_bound",
-        "quick": "schedgap.formulations.rar_ddls.models.time_indexed:quick_solution",
-        "guarantees": "schedgap.heuristics.rar_ddls.guarantees:GUARANTEES",
-    }
+    def parts(self) -> Parts[RarDdlsInstance, RarDdlsSolution]:
+        from schedgap.formulations.rar_ddls.bounds import lower_bound
+        from schedgap.formulations.rar_ddls.check import check
+        from schedgap.formulations.rar_ddls.models.time_indexed import ilp_nonzeros, quick_solution
+
+        return Parts(check, model_size=ilp_nonzeros, bound=lower_bound, quick=quick_solution)
+
+    def guarantees(self) -> tuple[Guarantee, ...]:
+        from schedgap.heuristics.rar_ddls.guarantees import GUARANTEES
+
+        return tuple(GUARANTEES)
 
     def bound_of_any_length(self, instance: Instance, proven: float | None) -> float | None:
         """Also from what is proven within the horizon, since the objective is the makespan.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import json
 from collections.abc import Callable, Mapping
 from contextlib import nullcontext, suppress
@@ -103,10 +102,10 @@ def run_method(
 
 def load(problem: Problem, method: Method) -> None:
     """Import what a method runs, before a clock starts; an engine that is not there tells so when it is asked."""
-    for part in problem.parts:
-        importlib.import_module(part)
+    problem.import_parts()
     if method.kind is Kind.ENGINE:
-        importlib.import_module("schedgap.solvers.engines.declarative")
+        import schedgap.solvers.engines.declarative  # noqa: F401
+
         with suppress(EngineMissing):
             engine(method.id)
         return
@@ -142,7 +141,7 @@ def _within_budget(
     result: Result | None = None
     scored: float | None = None  # the objective of the solution that was reported last
     bounded = options.deadline.moment is None or method.kind is Kind.HEURISTIC
-    reports_bound = bool(method.started) or method.kind is Kind.ENGINE
+    reports_bound = method.started is not None or method.kind is Kind.ENGINE
     tell = options.report
 
     def report(solution: Solution | None, objective: float | None, bound: float | None) -> None:

@@ -119,7 +119,7 @@ class Workload:
     suites: tuple[Batch, ...] = ()
     importers: tuple[Importer, ...] = ()
     figure: Callable[[], Drawing] | None = None
-    pair_figure: Callable[[], Callable[[Any], Figure]] | None = None
+    pair_figure: Callable[[], Drawing] | None = None
 
     def trials(self) -> Mapping[str, Callable[[int], Trial]]:
         """The families, or the presets with their defaults where there are none."""

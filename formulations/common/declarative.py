@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import KW_ONLY, dataclass, field
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from schedgap.formulations.common.instance import Instance, Solution
-from schedgap.formulations.common.options import Option, named, options_of
+from schedgap.formulations.common.options import Option, options_of
 
 if TYPE_CHECKING:  # importing PuLP loads HiGHS
     import pulp
@@ -88,26 +87,18 @@ class Form:
     id: str
     title: str
     source: str  # the paper's equations
-    # makes the model and imports what it needs inside; or ``package.module:function`` of an instance, which gets
-    # `tighten` where it has such a keyword
-    build: Builder | str
+    build: Builder  # makes the model of (instance, tighten, **options) and imports what it needs inside
     tightens: bool = True  # there is a tightened variant, which engines solve
     opens: bool = True  # there is an untightened variant, which a user can change
-    plain: str = ""  # the same of the untightened variant, where another function makes that
-    # ``package.module:function`` of (instance, changes, options, check): an exact method's answer where a user changed
-    # the untightened variant; None where the method cannot say the changes
-    changed: str = ""
+    # an exact method's answer to (instance, changes, options, check), where a user changed the untightened variant; the
+    # answer is None where the method cannot say the changes
+    changed: Callable[..., Any] | None = None
 
     @property
     def options(self) -> Mapping[str, Option]:
         """What ``--set`` accepts."""
-        return {} if isinstance(self.build, str) else options_of(self.build)
+        return options_of(self.build)
 
     def model(self, instance: Instance, tighten: bool, **settings: object) -> DeclarativeModel:
         """The model of an instance."""
-        build = self.build
-        if isinstance(build, str):
-            function: Builder = named(self.plain if self.plain and not tighten else build)
-            taken = {"tighten": tighten} if "tighten" in inspect.signature(function).parameters else {}
-            return function(instance, **taken)
-        return build(instance, tighten, **settings)
+        return self.build(instance, tighten, **settings)

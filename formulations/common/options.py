@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import inspect
 import sys
 import types
@@ -132,21 +131,6 @@ def _help(annotation: object) -> str:
     if get_origin(annotation) is not Annotated:
         return ""
     return next((m.description or "" for m in get_args(annotation)[1:] if isinstance(m, FieldInfo)), "")
-
-
-def named(place: str) -> Any:
-    """The object at ``package.module:name`` or ``package.module:name.attribute``, imported now; as entry points are.
-
-    Raises
-    ------
-    ImportError, AttributeError
-        It is not there: of our own tables a test asks every entry.
-    """
-    module, _, path = place.partition(":")
-    found: Any = importlib.import_module(module)
-    for name in path.split("."):
-        found = getattr(found, name)
-    return found
 
 
 @cache

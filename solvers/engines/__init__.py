@@ -8,7 +8,6 @@ lies in. The range of numbers in which it is believed is its ``limits``, a
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Mapping
 from contextlib import suppress
 from functools import cache
@@ -55,14 +54,31 @@ def engine(name: str) -> Engine:
         names = ", ".join((*NAMES, *installed))
         raise InputError(f"engine: there is none called {name!r} (engines: {names})")
     try:
-        found: Engine
-        if name in NAMES:
-            found = importlib.import_module(f"{__name__}.{name}").ENGINE
-        else:
-            found = installed[name].load()
+        found: Engine = _LOADED[name]() if name in NAMES else installed[name].load()
     except (ImportError, AttributeError) as error:
         raise EngineMissing(f"engine {name}: cannot be used here: {_one_line(error)}") from error
     return found
+
+
+def _cbc() -> Engine:
+    from schedgap.solvers.engines.cbc import ENGINE
+
+    return ENGINE
+
+
+def _highs() -> Engine:
+    from schedgap.solvers.engines.highs import ENGINE
+
+    return ENGINE
+
+
+def _cpsat() -> Engine:
+    from schedgap.solvers.engines.cpsat import ENGINE
+
+    return ENGINE
+
+
+_LOADED = {"cbc": _cbc, "highs": _highs, "cpsat": _cpsat}
 
 
 def load_engines() -> None:

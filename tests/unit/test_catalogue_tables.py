@@ -1,13 +1,13 @@
-"""The tables of the front desk name what they need as ``package.module:function``: everything they name is there."""
+"""The tables of the front desk: everything they name is there and takes what it is given."""
 
 import inspect
+from dataclasses import fields
 
 import pytest
 
 from schedgap.catalogue.method import Kind
 from schedgap.catalogue.problem import FamilyProblem
 from schedgap.catalogue.registry import BUILT_IN, find_problem
-from schedgap.formulations.common.options import named
 from schedgap.heuristics.common.guarantee import Guarantee
 
 TAKEN = {"check": 2, "model_size": 1, "bound": 1, "quick": 1, "first_seconds": 1, "warm_up": 1}
@@ -23,15 +23,15 @@ def _fits(function: object, arguments: int, **keywords: object) -> bool:
 @pytest.mark.parametrize("problem_id", BUILT_IN)
 def test_functions_and_forms_are_there_and_take_what_they_are_given(problem_id: str) -> None:
     problem = find_problem(problem_id)
-    if not isinstance(problem, FamilyProblem):
-        return  # it says all that in functions of its own
-    assert problem.functions.keys() - TAKEN.keys() == {"guarantees"}
+    assert isinstance(problem, FamilyProblem)
+    parts = problem.parts()
+    assert {field.name for field in fields(parts)} == TAKEN.keys()
     assert all(isinstance(claim, Guarantee) for claim in problem.guarantees())
     for part, arguments in TAKEN.items():
-        assert part not in problem.functions or _fits(named(problem.functions[part]), arguments), part
+        assert getattr(parts, part) is None or _fits(getattr(parts, part), arguments), part
     for form in problem.forms:
-        for build in (form.build, form.plain):
-            assert not isinstance(build, str) or not build or _fits(named(build), 1), (form.id, build)
+        assert _fits(form.build, 2), form.id
+        assert form.changed is None or _fits(form.changed, 4), form.id
 
 
 @pytest.mark.parametrize("problem_id", BUILT_IN)

@@ -286,7 +286,7 @@ UNTYPED = {
     "formulations/common/machine/kept_code.py save_overload",
     "formulations/common/instance.py Json",  # decoded JSON; no other name hides Any
     "formulations/common/instance.py __reduce__",  # as pickle's
-    "formulations/common/options.py named",  # whatever stands there
+    "catalogue/problem.py parts",  # functions of whatever problem
     "heuristics/ddl_cluster/state.py Table",  # numba's records, which have no types
     "interface/__init__.py __getattr__",  # any name of the API
     "interface/reading.py of_tools",  # whatever a tool offers

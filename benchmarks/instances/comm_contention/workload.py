@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from functools import partial
-
 from schedgap.benchmarks.instances.comm_contention.quick import ROWS
 from schedgap.benchmarks.instances.comm_contention.random import FAMILIES, adadual_trap, bursts, newcomer, small, tiny
-from schedgap.catalogue.workload import Preset, Workload
-from schedgap.formulations.common.options import named
+from schedgap.catalogue.workload import Drawing, Preset, Workload
+
+
+def _figure() -> Drawing:
+    from schedgap.benchmarks.figures.comm_contention import rates
+
+    return rates
+
 
 WORKLOAD = Workload(
     presets=(
@@ -23,5 +27,5 @@ WORKLOAD = Workload(
     ),
     families=lambda: FAMILIES,
     suites=ROWS,
-    figure=partial(named, "schedgap.benchmarks.figures.comm_contention:rates"),
+    figure=_figure,
 )

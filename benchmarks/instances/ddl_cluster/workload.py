@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from functools import partial
-
 from schedgap.benchmarks.importers.traces import trace_importers
 from schedgap.benchmarks.instances.ddl_cluster.quick import ROWS
 from schedgap.benchmarks.instances.ddl_cluster.random import paper, small, tiny
 from schedgap.benchmarks.instances.ddl_cluster.traces import to_ddl_cluster
-from schedgap.catalogue.workload import Preset, Workload
-from schedgap.formulations.common.options import named
+from schedgap.catalogue.workload import Drawing, Preset, Workload
+
+
+def _figure() -> Drawing:
+    from schedgap.benchmarks.figures.ddl_cluster import gantt
+
+    return gantt
+
 
 WORKLOAD = Workload(
     presets=(
@@ -20,5 +24,5 @@ WORKLOAD = Workload(
     ),
     importers=trace_importers(to_ddl_cluster),
     suites=ROWS,
-    figure=partial(named, "schedgap.benchmarks.figures.ddl_cluster:gantt"),
+    figure=_figure,
 )

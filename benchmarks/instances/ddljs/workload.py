@@ -2,15 +2,27 @@
 
 from __future__ import annotations
 
-from functools import partial
+from collections.abc import Callable, Mapping
 
 from schedgap.benchmarks.importers.substrate_files import network_importers
 from schedgap.benchmarks.importers.traces import trace_importers
 from schedgap.benchmarks.instances.ddljs.quick import ROWS
 from schedgap.benchmarks.instances.ddljs.random import on_substrate, paper, small, tiny
 from schedgap.benchmarks.instances.ddljs.traces import to_ddljs
-from schedgap.catalogue.workload import Preset, Workload
-from schedgap.formulations.common.options import named
+from schedgap.catalogue.workload import Drawing, Preset, Trial, Workload
+
+
+def _families() -> Mapping[str, Callable[[int], Trial]]:
+    from schedgap.benchmarks.instances.ddljs.families import FAMILIES
+
+    return FAMILIES
+
+
+def _figure() -> Drawing:
+    from schedgap.benchmarks.figures.ddljs import worker_slots
+
+    return worker_slots
+
 
 WORKLOAD = Workload(
     presets=(
@@ -41,7 +53,7 @@ WORKLOAD = Workload(
         ),
     ),
     importers=(*network_importers(on_substrate), *trace_importers(to_ddljs)),
-    families=partial(named, "schedgap.benchmarks.instances.ddljs.families:FAMILIES"),
+    families=_families,
     suites=ROWS,
-    figure=partial(named, "schedgap.benchmarks.figures.ddljs:worker_slots"),
+    figure=_figure,
 )

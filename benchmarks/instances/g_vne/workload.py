@@ -2,13 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from functools import partial
 
 from schedgap.benchmarks.importers.substrate_files import network_importers
 from schedgap.benchmarks.instances.g_vne.quick import ROWS
 from schedgap.benchmarks.instances.g_vne.random import fat, large_tree, on_substrate, racks, random, small, tiny
-from schedgap.catalogue.workload import Preset, Workload
-from schedgap.formulations.common.options import named
+from schedgap.catalogue.workload import Drawing, Preset, Trial, Workload
+
+
+def _families() -> Mapping[str, Callable[[int], Trial]]:
+    from schedgap.benchmarks.instances.g_vne.families import FAMILIES
+
+    return FAMILIES
+
+
+def _figure() -> Drawing:
+    from schedgap.benchmarks.figures.g_vne import network
+
+    return network
+
 
 WORKLOAD = Workload(
     presets=(
@@ -20,7 +33,7 @@ WORKLOAD = Workload(
         Preset("large-tree", "400 servers in 20 racks, 200 jobs", large_tree),
     ),
     importers=network_importers(on_substrate, partial(on_substrate, jobs=200, workers=16)),
-    families=partial(named, "schedgap.benchmarks.instances.g_vne.families:FAMILIES"),
+    families=_families,
     suites=ROWS,
-    figure=partial(named, "schedgap.benchmarks.figures.g_vne:network"),
+    figure=_figure,
 )

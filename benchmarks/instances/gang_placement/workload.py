@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from functools import partial
-
 from schedgap.benchmarks.instances.gang_placement.quick import ROWS
 from schedgap.benchmarks.instances.gang_placement.random import FAMILIES, cluster, halves, small_first, tiny
-from schedgap.catalogue.workload import Preset, Workload
-from schedgap.formulations.common.options import named
+from schedgap.catalogue.workload import Drawing, Preset, Workload
+
+
+def _figure() -> Drawing:
+    from schedgap.benchmarks.figures.gang_placement import devices
+
+    return devices
+
 
 WORKLOAD = Workload(
     presets=(
@@ -21,6 +25,6 @@ WORKLOAD = Workload(
         Preset("halves", "gangs of one node each, a knapsack for rules", halves),
     ),
     families=lambda: FAMILIES,
-    figure=partial(named, "schedgap.benchmarks.figures.gang_placement:devices"),
+    figure=_figure,
     suites=ROWS,
 )

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
-
 from schedgap.benchmarks.importers.traces import trace_importers
 from schedgap.benchmarks.instances.gpu_sharing.paper import (
     physical,
@@ -12,8 +10,20 @@ from schedgap.benchmarks.instances.gpu_sharing.paper import (
 from schedgap.benchmarks.instances.gpu_sharing.quick import ROWS
 from schedgap.benchmarks.instances.gpu_sharing.random import contended, pair, small, tiny
 from schedgap.benchmarks.instances.gpu_sharing.traces import to_gpu_sharing
-from schedgap.catalogue.workload import Preset, Workload
-from schedgap.formulations.common.options import named
+from schedgap.catalogue.workload import Drawing, Preset, Workload
+
+
+def _figure() -> Drawing:
+    from schedgap.benchmarks.figures.gpu_sharing import gantt
+
+    return gantt
+
+
+def _pair_figure() -> Drawing:
+    from schedgap.benchmarks.figures.gpu_sharing import pair_curve
+
+    return pair_curve
+
 
 WORKLOAD = Workload(
     presets=(
@@ -31,6 +41,6 @@ WORKLOAD = Workload(
     ),
     importers=trace_importers(to_gpu_sharing),
     suites=ROWS,
-    figure=partial(named, "schedgap.benchmarks.figures.gpu_sharing:gantt"),
-    pair_figure=partial(named, "schedgap.benchmarks.figures.gpu_sharing:pair_curve"),
+    figure=_figure,
+    pair_figure=_pair_figure,
 )

@@ -2,15 +2,27 @@
 
 from __future__ import annotations
 
-from functools import partial
+from collections.abc import Callable, Mapping
 
 from schedgap.benchmarks.importers.traces import trace_importers
 from schedgap.benchmarks.instances.hadar.mixes import mixes
 from schedgap.benchmarks.instances.hadar.quick import ROWS
 from schedgap.benchmarks.instances.hadar.random import contended, lowhigh, motivation, nodes, rounds, small, tiny, trace
 from schedgap.benchmarks.instances.hadar.traces import to_hadar
-from schedgap.catalogue.workload import Preset, Workload
-from schedgap.formulations.common.options import named
+from schedgap.catalogue.workload import Drawing, Preset, Trial, Workload
+
+
+def _families() -> Mapping[str, Callable[[int], Trial]]:
+    from schedgap.benchmarks.instances.hadar.families import FAMILIES
+
+    return FAMILIES
+
+
+def _figure() -> Drawing:
+    from schedgap.benchmarks.figures.hadar import devices
+
+    return devices
+
 
 WORKLOAD = Workload(
     presets=(
@@ -29,7 +41,7 @@ WORKLOAD = Workload(
         Preset("nodes", "nodes of one device, each of its own type: what HadarE forks", nodes),
     ),
     importers=trace_importers(to_hadar, throughputs=True),
-    families=partial(named, "schedgap.benchmarks.instances.hadar.families:FAMILIES"),
+    families=_families,
     suites=ROWS,
-    figure=partial(named, "schedgap.benchmarks.figures.hadar:devices"),
+    figure=_figure,
 )

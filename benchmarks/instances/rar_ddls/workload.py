@@ -2,14 +2,26 @@
 
 from __future__ import annotations
 
-from functools import partial
+from collections.abc import Callable, Mapping
 
 from schedgap.benchmarks.importers.traces import trace_importers
 from schedgap.benchmarks.instances.rar_ddls.quick import ROWS
 from schedgap.benchmarks.instances.rar_ddls.random import contended, large, paper, small, tiny
 from schedgap.benchmarks.instances.rar_ddls.traces import to_rar_ddls
-from schedgap.catalogue.workload import Preset, Workload
-from schedgap.formulations.common.options import named
+from schedgap.catalogue.workload import Drawing, Preset, Trial, Workload
+
+
+def _families() -> Mapping[str, Callable[[int], Trial]]:
+    from schedgap.benchmarks.instances.rar_ddls.families import FAMILIES
+
+    return FAMILIES
+
+
+def _figure() -> Drawing:
+    from schedgap.benchmarks.figures.rar_ddls import gantt
+
+    return gantt
+
 
 WORKLOAD = Workload(
     presets=(
@@ -20,7 +32,7 @@ WORKLOAD = Workload(
         Preset("large", "10,000 jobs on 10,000 GPUs", large),
     ),
     importers=trace_importers(to_rar_ddls, throughputs=True, first="rings"),
-    families=partial(named, "schedgap.benchmarks.instances.rar_ddls.families:FAMILIES"),
+    families=_families,
     suites=ROWS,
-    figure=partial(named, "schedgap.benchmarks.figures.rar_ddls:gantt"),
+    figure=_figure,
 )
