@@ -1,9 +1,16 @@
-"""Figures that pages state are what their commands give now: a part of them, drawn anew in each run."""
+"""Figures that pages state are what their commands give now: a part of them, drawn anew in each run.
+
+Tables of measured figures have some 1,320 (``docs/notes/reading.md`` says which). A run computes at least a tenth anew:
+here those drawn (8, and 12 rows of the ledger with two or three each) and the 12 of a fit; the 46 worst ratios in
+``regression/test_worst_instances.py``; the card of ``docs/online.md``, README's example and the pages on claims and
+certificates in ``test_docs_examples.py`` and ``tools/claims``.
+"""
 
 from __future__ import annotations
 
 import json
 import random
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
@@ -12,10 +19,13 @@ import pytest
 from support.command import Command
 
 import schedgap
+from schedgap.benchmarks.ledger.verify import verify
+from schedgap.tools.laboratory.papers.contention import fit, read_measurements
+from studies.ledger_verdicts import collect
 
 ROOT = Path(__file__).resolve().parents[2]
-DRAWN = 4
-"""Figures that one run recomputes."""
+DRAWN, ROWS = 8, 12
+"""Figures, and rows of the ledger, that one run recomputes."""
 
 
 class Figure(NamedTuple):
@@ -140,3 +150,40 @@ def test_every_figure_stands_on_its_page() -> None:
         text = " ".join((ROOT / figure.page).read_text(encoding="utf-8").split())
         before, _, after = figure.words.partition("{}")
         assert before in text and after in text, figure.words
+
+
+LEDGER = (
+    *("000-theorem-1", "000-lemma-2", "000-lemma-2-tightest", "000-lemma-2-repaired", "000-lemma-3"),
+    *("000-lemma-3-repaired", "000-lemma-4", "000-theorem-5", "000-theorem-5-gang", "000-theorem-5-repaired"),
+    *("000-theorem-5-area", "002-lemma-3", "003-theorem-1", "003-theorem-1-rule", "001-theorem-1", "001-theorem-2"),
+    *("001-adadual-k", "001-volume-identity"),
+)
+"""Rows that take at most 4 processor seconds each."""
+
+
+@pytest.mark.parametrize("place", range(ROWS))
+def test_drawn_rows_of_the_ledger_are_what_they_were(
+    place: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Verdict, counts and the nearest case, as `verify` finds them with its own seed and number of instances."""
+    monkeypatch.chdir(tmp_path)
+    name = random.SystemRandom().choice(LEDGER[place::ROWS])
+    (row,) = verify([name], out=tmp_path, workers=1).rows
+    words = collect(tmp_path)["verdicts"][name]["words"]
+    page = (ROOT / "docs" / "guarantees.md").read_text(encoding="utf-8")
+    (line,) = [line for line in page.splitlines() if line.startswith("|") and f"`{name}`" in line.split("|")[1]]
+    *_, verdict, nearest, _ = (cell.strip().replace("**", "") for cell in line.split("|"))
+    assert re.sub(r" (samples|pairs|pools).*\)", ")", verdict) == words, line
+    assert (float(nearest) if nearest else None) == pytest.approx(row.tightness, rel=1e-3), line
+
+
+def test_the_fits_of_the_page_on_contention() -> None:
+    measured = read_measurements(ROOT / "tools" / "laboratory" / "measured" / "comm-contention.csv")
+    page = (ROOT / COMM).read_text(encoding="utf-8").splitlines()
+    for name, used in (("all 48", measured), ("the 24 with at most 8", [one for one in measured if one.active <= 8])):
+        found = fit(used)
+        sizes = [found.latency, found.seconds_per_unit, found.contention_penalty]
+        ratio = found.contention_penalty / found.seconds_per_unit
+        now = [*sizes, ratio, found.spread, max(map(abs, found.residuals))]
+        (row,) = [line for line in page if line.startswith(f"| {name}")]
+        assert [float(one) for one in re.findall(r"\d\.\d+", row)] == pytest.approx(now, rel=6e-3), row
