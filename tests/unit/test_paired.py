@@ -10,6 +10,7 @@ from statistics import fmean, stdev
 import numpy as np
 import pandas as pd
 import pytest
+import scipy.stats
 
 from schedgap.benchmarks.report.aggregate import Block
 from schedgap.benchmarks.report.paired import comparisons, holm, latex, markdown, paired_sheets, pairs, signed_rank
@@ -34,6 +35,16 @@ def test_the_signed_rank_test_is_the_one_of_all_signs() -> None:
     assert signed_rank(first, second) == pytest.approx(exact_p(list(first - second)))
     assert signed_rank(first[:5], second[:5]) is None
     assert signed_rank(first, first * (1 + 1e-12)) == 1.0
+
+
+def test_the_signed_rank_test_is_scipys() -> None:
+    """With differences that are alike or nothing, and with more instances than those whose signs are counted."""
+    draws = np.random.default_rng(1)
+    for size in [*range(6, 15), 20, 50, 51]:
+        for values in (3, 10**6):
+            first, second = (1 + draws.integers(0, values, size) / 4 for _ in range(2))
+            expected = scipy.stats.wilcoxon(first - second).pvalue
+            assert signed_rank(first, second) == pytest.approx(expected, rel=1e-12), (size, values)
 
 
 def test_holms_correction_steps_down() -> None:
