@@ -66,7 +66,12 @@ LARGEST_CHART = 400
 """A chart of an instance with more jobs than this is left out: nobody could read it."""
 
 
-def write_report(folder: Path, other: Path | None = None, problems: Sequence[Problem] | None = None) -> Path:
+def write_report(
+    folder: Path,
+    other: Path | None = None,
+    problems: Sequence[Problem] | None = None,
+    known: tuple[Analysis, Mapping[str, Json]] | None = None,
+) -> Path:
     """Write the report and the table of the run in `folder`, or the comparison of two runs.
 
     Parameters
@@ -74,6 +79,7 @@ def write_report(folder: Path, other: Path | None = None, problems: Sequence[Pro
     folder : a run's folder
     other : a second run; the comparison (this run beside `other`) is written into `folder`
     problems : instead of those in the table
+    known : what :func:`read_run` would give, whose table is written
 
     Returns
     -------
@@ -85,12 +91,13 @@ def write_report(folder: Path, other: Path | None = None, problems: Sequence[Pro
     StoreError
         There is no run, or the file cannot be written.
     """
-    analysis, meta = read_run(folder, problems)
+    analysis, meta = known or read_run(folder, problems)
     if other is not None:
         second, second_meta = read_run(other, problems)
         content = comparison_page((folder, analysis, meta), (other, second, second_meta))
         return write_text(folder / COMPARISON, content)
-    write_text(folder / TABLE, run_text(analysis, times=False))
+    if known is None:
+        write_text(folder / TABLE, run_text(analysis, times=False))
     tried = [claim.guarantee.id for claim in claims(analysis.runs)]
     write_counterexamples(folder, [*tried, *(one.id for one in analysis.statements)])
     return write_text(folder / REPORT, _report_page(folder, analysis, meta))

@@ -143,7 +143,8 @@ def bench(
         session |= {"items": bar.done, "ended": time.time(), "interrupted": interrupted}
         store.set_meta(sessions=[*sessions, session])
         analysis = analyse(store.rows(), folder, chosen, len(items))
-        analysis = with_statements(analysis, folder / FILE, store.meta())
+        meta = store.meta()
+        analysis = with_statements(analysis, folder / FILE, meta)
         write_faulty(analysis, folder)
     write_text(folder / TABLE, run_text(analysis, times=False))
     report = None
@@ -152,7 +153,7 @@ def bench(
 
         bar.say("bench writes the report")
         with bar.at_work("the report"):
-            report = write_report(folder, problems=chosen)
+            report = write_report(folder, known=(analysis, meta))
         bar.finish()
     return Run(folder, analysis, run_text(analysis), report, interrupted, bar.done, len(items) - len(todo))
 
