@@ -46,7 +46,7 @@ def fields_of(schema: Mapping[str, Json], data: Json) -> list[Field]:
 
 
 def groups_of(schema: Mapping[str, Json], data: Json) -> list[Group]:
-    """Every list and every object keyed by ids in `data`."""
+    """Every object keyed by ids and every list in `data`, but those whose places have meanings of their own."""
     return [node for node in _walk(schema, schema, data, (), "") if isinstance(node, Group)]
 
 

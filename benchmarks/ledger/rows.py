@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 REASONS = 4
 """Reasons for not applying that are shown for a row; the JSON has all."""
 COUNTED = ("held", "refuted", "not_applicable", "reasons", "tightest", "certified", "lost", "first_lost")
-"""What a row takes as it was counted, and gives as it is."""
+"""Fields that are copied from the counts of trials and written unchanged."""
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""From an order of tasks, and who shares GPUs, to a schedule: each task as early as order and wanted start allow."""
+"""From a placement and an order of tasks to a schedule: each task as early as order and wanted start allow."""
 
 from __future__ import annotations
 
@@ -24,6 +24,7 @@ Ticks = int | Fraction
 
 
 FINEST_DIGITS = 60
+"""Decimal places of a second that a tick has at most."""
 
 
 LARGEST_TICK = 10**15
@@ -84,7 +85,7 @@ class _Execution:
         self.now: Ticks = 0
         self.iteration = [0] * len(jobs)
         self.ready = [self._ticks(exact(job.arrival)) for job in jobs]
-        self.step = [[0] * job.gpus for job in jobs]  # 0 and 2: a task to start, 1 and 3: in it, 4: at the barrier
+        self.step = [[0] * job.gpus for job in jobs]  # 0, 2: a task to start, 1, 3: in it, 4: at the barrier, 5: done
         self.task_end: list[list[Ticks]] = [[0] * job.gpus for job in jobs]
         self.sending = [False] * len(jobs)
         self.left: dict[int, Ticks] = {}  # what is left of a transfer would take so long alone

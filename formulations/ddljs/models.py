@@ -9,8 +9,8 @@ with hosts u, links e and H = min(N_i, hosts):
   ``out - in = sent - host``, ``sent <= H root``, ``reached <= (H - 1) uses``.
 
 A ring with all workers of a server next to each other is a closed walk through its hosts, and any connected circulation
-through them is one (see :mod:`.walk`). This stands in for (7)-(9), which count paths between servers and cannot say
-that the paths form one ring: two rings of two servers each satisfy (9). Rings of one worker, and the only host of a
+through them is one (see :mod:`.closed_walks`). This stands in for (7)-(9), which count paths between servers and cannot
+say that the paths form one ring: two rings of two servers each satisfy (9). Rings of one worker, and the only host of a
 job, need ``workers`` only.
 
 Over slots, untightened: ``total[i,n]`` = 1 for the worker-slots of the job, worth mu_i(n). Tightened: worker-slots are

@@ -203,7 +203,7 @@ def build_ilp(instance: GVneInstance, tighten: bool = True) -> DeclarativeModel:
 
     Tightened, a ring edge's flow may carry cycles beside its path; the extraction keeps a simple path of it and then
     puts the workers of a server together, which uses no link more often (servers relay). Untightened, its points are
-    the solutions, one for each.
+    the solutions: each has at least one, and the whole variables of a point say one.
 
     Complexity: O(sum_j N_j^2 (V + E)) nonzeros, see :func:`ilp_nonzeros`. Source: paper 004, (12)-(19).
     """

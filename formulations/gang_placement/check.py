@@ -1,4 +1,8 @@
-"""The independent checker of gang-placement: whole numbers, shares no code with any model or heuristic."""
+"""The independent checker of gang-placement, in whole numbers and fractions.
+
+It shares no code with any model or heuristic but `scale`: how the vector of objectives is written as one number. The
+oracle of the tests (`tests/oracles/gang_placement.py`) counts that anew.
+"""
 
 from __future__ import annotations
 

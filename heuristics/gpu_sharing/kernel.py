@@ -221,7 +221,7 @@ def _take_partners(
 
 
 def _compile() -> None:
-    """Compile now, or load what is kept on disk: a policy's seconds start after the imports."""
+    """Run once, so that what is kept on disk is loaded: a policy's seconds start after the imports."""
     none, number = np.zeros(0, dtype=np.int64), np.zeros(0)
     row, table = np.zeros((0, 1), dtype=np.int64), np.zeros((0, 1))
     jobs = Jobs(none, none, table, table, none, table, table)

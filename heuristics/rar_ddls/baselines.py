@@ -51,7 +51,7 @@ def ff(
     Returns
     -------
     HeuristicRun; the solution is None where nothing was found within T and the horizon (``info["reason"]``).
-    ``info``: T, u, l, N, n_g, rho_hat, ``theta_probes``, ``bisected`` as in ``search.pass_facts``, and of it
+    ``info``: T, u, l, N, n_g, rho_hat, ``theta_probes``, ``bisected`` as in ``sjf_bco.pass_facts``, and of it
     theta_tilde, W_max, makespan and phi; ``stopped`` = "time limit" where the deadline ended the bisection.
 
     Notes

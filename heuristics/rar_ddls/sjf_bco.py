@@ -278,7 +278,7 @@ def sjf_bco(
     -------
     HeuristicRun; the solution is None where nothing was found within T and the horizon (``info["reason"]``).
     ``info``: T, u, l, lambda, bisection, N, n_g, rho_hat; ``theta_probes`` as [theta, makespan] (T + 1: not
-    improved); ``bisected``, ``probe`` as in ``search.pass_facts``, None where there is none; ``returned``, which it is,
+    improved); ``bisected``, ``probe`` as in :func:`pass_facts`, None where there is none; ``returned``, which it is,
     and of it theta_tilde, kappa, W_max, makespan and phi; ``probe_within_T``; ``passes_run``;
     ``stopped`` = "time limit" where the deadline ended the bisection.
 

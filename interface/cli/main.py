@@ -44,7 +44,8 @@ COMMANDS = {
 example. Commands of tools come by entry point."""
 
 EXITS = """exit status: 0 solution found, check passed; 1 check failed; 2 bad input or usage; 3 proven infeasible or
-unbounded; 4 nothing found; 5 internal disagreement; 130 interrupted, after printing the best so far"""
+unbounded; 4 nothing found; 5 internal error or disagreement; 130 interrupted, after printing the best so far;
+141 output closed by its reader"""
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -1,4 +1,7 @@
-"""Makes tree certificates: depth-first branching on linear programs, every leaf tried by the checker itself."""
+"""Makes tree certificates: depth-first branching on linear programs.
+
+The checker's own prover tries every leaf, but a row without terms that cannot hold.
+"""
 
 from __future__ import annotations
 

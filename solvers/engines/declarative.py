@@ -30,7 +30,7 @@ from schedgap.solvers.result import Proof, Result, SolveOptions, Status, Termina
 TIGHT_TOLERANCE = 1e-9
 """The tolerance with which a model is solved again."""
 LARGEST_ROW = 10_000
-"""Rows with more variables than this are not cut by enumeration of their support."""
+"""Variables of a row up to which a point that breaks it is excluded by a no-good cut."""
 
 
 @dataclass(frozen=True)
@@ -139,7 +139,7 @@ def add_no_good_cut(model: DeclarativeModel, broken: BrokenRow, number: int) -> 
 Check = Callable[[Solution], CheckReport]
 
 ATTEMPTS = 50
-"""How often a model is solved again after a solution that was off by the tolerance was cut off."""
+"""Solves of a model, the first one included, while solutions that break a row by the tolerance are cut off."""
 
 
 @dataclass

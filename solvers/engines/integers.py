@@ -78,7 +78,7 @@ class IntegerModel:
     def domains(self) -> tuple[list[int], list[int]]:
         """Lower and upper bounds by position; those that are fixed elsewhere read 0.
 
-        Raises ValueError: a variable has no finite domain yet (see :mod:`.domains`).
+        Raises ValueError: a variable has no finite domain yet (see :mod:`.finite_domains`).
         """
         sides = []
         for side in (self.low, self.high):

@@ -10,17 +10,12 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from schedgap.solvers.engines.arrays import FloatArray, ModelArrays, least_whole, most_whole
 from schedgap.solvers.engines.integers import LARGEST_EXACT, exact_decimal, slackened, whole_numbers
-
-if TYPE_CHECKING:
-    pass
-
 
 BOUND_TOLERANCE = 1e-6
 """How far, relatively, a floating-point engine's bound may be off; rounding keeps this distance."""

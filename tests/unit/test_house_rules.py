@@ -423,3 +423,13 @@ def _notes(path: Path) -> Iterator[str]:
 @_on_each(FILES)
 def test_notes_are_noun_phrases(path: Path) -> None:
     assert not [note[:60] for note in _notes(path) if _PREPOSITION.match(note)]
+
+
+@_on_each(FILES)
+def test_a_module_that_is_named_is_there(path: Path) -> None:
+    for name in re.findall(r":mod:`~?([.\w]+)`", path.read_text(encoding="utf-8")):
+        parts = name.split(".")
+        inside = parts[0] != "schedgap" or (len(parts) > 1 and parts[1] not in LAYERS)
+        home = path.parent if parts[0] != "schedgap" else ROOT / "interface" if inside else ROOT
+        place = home.joinpath(*[part for part in parts if part not in ("", "schedgap")])
+        assert place.is_dir() or place.with_suffix(".py").is_file(), f"there is no module {name}"

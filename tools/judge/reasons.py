@@ -1,4 +1,7 @@
-"""Why a gang is not placed: one condition dropped at a time, each solved exactly; else what is short and where."""
+"""Why a gang is not placed: one condition dropped at a time, else what is short and where.
+
+An exact method solves the instance without the condition; where its limit ends it, the reason is undecided.
+"""
 
 from __future__ import annotations
 

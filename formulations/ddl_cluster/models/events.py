@@ -16,7 +16,9 @@ from schedgap.formulations.ddl_cluster.models.transfers import add_transfers
 
 
 def build_events(instance: DdlClusterInstance) -> DeclarativeModel:
-    """The mixed-integer program of all schedules that end by :func:`horizon`: minimise the mean of finish - arrival.
+    """The mixed-integer program of all schedules that end by the horizon: minimise the mean of finish - arrival.
+
+    The horizon is that of :mod:`~schedgap.formulations.ddl_cluster.models.events_parts`.
 
     GPUs are chosen by binaries (fixed where a placement is given), tasks are start times with a binary for the order
     of every two on one GPU. The begins and ends of the transfers take positions 1, ..., 2 M in the order of time, as in
@@ -26,10 +28,11 @@ def build_events(instance: DdlClusterInstance) -> DeclarativeModel:
 
         g[j, p, k] = d[p] L[j, p, k]
         sum_i y[j, i, p] = sum_k g[j, p, k] b / w_k
-        y[j, i, p] <= b M_j (S - E before p),  sum_p y[j, i, p] = b M_j spans[j]
+        y[j, i, p] <= b m_j (S - E before p),  sum_p y[j, i, p] = b m_j spans[j]
 
-    The all-reduce of a job on one server is empty: it begins and ends where its last task does. Raises ModelRefused:
-    more tasks, all-reduces or sets that do not fit than a tiny instance has.
+    Here m_j is the message of job j and M the number of all-reduces. The all-reduce of a job on one server is empty: it
+    begins and ends where its last task does. Raises ModelRefused: more tasks, all-reduces or sets that do not fit than
+    a tiny instance has.
 
     Returns
     -------

@@ -1,6 +1,6 @@
 """The integer program of gang-placement (form `assignment`): how many pods of which group go to which node and device.
 
-One model of all three engines. Its objective is one component of the vector, with those before it held, or all of them
+One model of all engines. Its objective is one component of the vector, with those before it held, or all of them
 as one number (:mod:`~schedgap.formulations.gang_placement.scale`), where floats have every such number.
 """
 

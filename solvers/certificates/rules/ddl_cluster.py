@@ -1,7 +1,8 @@
 """ddl-cluster: compute tasks and all-reduces in continuous time.
 
-Form ``rows``, for given placements: only schedules of a mean JCT up to the option ``cutoff`` are points, so that times
-have bounds; no claim is above it. Form ``machines``: a bound for any placements, see :func:`machines`.
+Form ``rows``, for given placements: every schedule of a mean JCT up to the option ``cutoff`` is a point, so that times
+have bounds; no claim is above it. The rows are a relaxation: memory counts in pairs of jobs, contention by bounds. Form
+``machines``: a bound for any placements, see :func:`machines`.
 """
 
 from __future__ import annotations

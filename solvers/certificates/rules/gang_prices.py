@@ -1,4 +1,9 @@
-"""gang-placement: a bound on the score from prices of nodes."""
+"""gang-placement: a bound on the score from prices of nodes.
+
+Capacities are relaxed at prices of at least 0. A gang is worth its part of the objective less the cheapest price of its
+pods, if that is positive. The bound is the sum over gangs plus the price of all that may be used: no decision is above
+it, since a decision uses no more than there is.
+"""
 
 from __future__ import annotations
 

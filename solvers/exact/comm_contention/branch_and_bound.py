@@ -2,8 +2,8 @@
 
 Idea: a node is a sequence of starts and completions. Which event comes next is branched on; starts that are still
 open are a polytope, over which the rest is bounded (`bounds.py`). Source: ours; the proof is in
-`METHODS.md`. Guarantee: the optimum, in rationals, of up to 20 tasks. What limits it is the
-number of open starts at once.
+`METHODS.md`. Guarantee: an optimum within 1e-9 of up to 20 tasks, unless a limit, rounding or
+too many open starts at once end it without a proof. The search counts in floats with a margin; the checker is exact.
 """
 
 from __future__ import annotations

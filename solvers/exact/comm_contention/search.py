@@ -2,7 +2,8 @@
 
 Idea: between two events nothing changes, so a schedule is a sequence of starts and completions. The tree branches on
 the next event, and a start may stay open on an interval. Source: branch and bound; the event tree with open starts is
-ours. Guarantee: with `later` the search is exhaustive, so an emptied stack proves the optimum; proof in METHODS.md.
+ours. Guarantee: where starts may also stay open (`later`), the search is exhaustive; an emptied stack then proves the
+best schedule to the margin, if no node was skipped. Proof in METHODS.md.
 """
 
 from __future__ import annotations

@@ -69,8 +69,9 @@ def solve_cp(instance: DdlClusterInstance, options: SolveOptions) -> Result:
     1. Every policy is simulated, and the job shop of :func:`solve_job_shop` is searched for a quarter of the
        time: the best is the incumbent, and no better schedule leaves the windows that it implies.
     2. CP-SAT minimises the sum of finish times over moments rounded down to a grid of 10^10 to 10^11 steps, under
-       constraints that every schedule in continuous time satisfies: its bound is certified.
-    3. Every point it finds is carried out in continuous time (:mod:`.timetable`) and scored by the checker.
+       constraints that every schedule in continuous time satisfies: its bound is valid.
+    3. Every point it finds is carried out in continuous time and scored by the checker
+       (:mod:`~schedgap.formulations.ddl_cluster.timetable`).
 
     The grid's error, beforehand: let s be the steps by which an all-reduce of M MB may be too short in the model, 1
     and |mu| for every set of all-reduces that overlaps with it. Stretching an optimal point of the model by

@@ -1,8 +1,9 @@
 """Placement as a decision: every placement of a small cluster, each scheduled by `cp` (method `placement`).
 
 Idea: bound every placement, then schedule the most promising ones until no other can be better. Source: enumeration
-with bounds; paper 001 takes the placement of a rule as given. Guarantee: exact up to 200,000 placements; beyond, the
-best of a sample with the certified bound of any size.
+with bounds; paper 001 takes the placement of a rule as given. Guarantee: up to 200,000 ways to place, all are bounded,
+and the best is an optimum where `cp` closes every placement that could be better; beyond, the best of a sample with
+the bound of any size.
 """
 
 from __future__ import annotations

@@ -17,15 +17,10 @@ from fractions import Fraction
 from functools import cached_property
 from itertools import combinations
 from math import floor, lcm
-from typing import TYPE_CHECKING
 
 from schedgap.formulations.common.numbers import exact
 from schedgap.formulations.ddl_cluster.bounds import alone_times
 from schedgap.formulations.ddl_cluster.instance import DdlClusterInstance, Gpu
-
-if TYPE_CHECKING:
-    pass
-
 
 RESOLUTION = 10**10
 """Grid steps that the time until the last possible finish is divided into, or up to ten times as many."""

@@ -1,13 +1,15 @@
-"""The certified upper bound of ddljs at any size: prices on servers in blocks of slots.
+"""The upper bound of ddljs at any size: prices on servers in blocks of slots.
 
-For prices p >= 0 on the resources of server classes in blocks of slots,
+Idea: Lagrangian relaxation of capacity. Source: ours. For prices p >= 0 on the resources of server classes in blocks of
+slots,
 
     OPT <= sum p * capacity * slots + sum_i max_{X <= B_i} (mu_i(X) - cheapest cost of X worker-slots for i),
 
-where a job may use, in a slot of its time, as many workers of a class as its servers host of it alone, and as many in
-all as its largest ring. Links only count in that largest ring. The maximum is over whole X, so a sigmoid counts as its
-concave envelope less prices. The prices come from a linear program; whatever it returns, the bound is computed from
-the prices alone.
+where B_i is the most work and mu_i the utility of job i. A job may use, in a slot of its time, as many workers of a
+class as its servers host of it alone, and as many in all as its largest ring. Links only count in that largest ring.
+The maximum is over whole X, so mu_i need not be concave. The prices come from a linear program; whatever it returns,
+the bound is computed from the prices alone. Guarantee: valid at any prices; it is counted in floats, rounded upwards.
+Proof: METHODS.md.
 """
 
 from __future__ import annotations

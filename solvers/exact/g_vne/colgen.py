@@ -1,10 +1,11 @@
 """Method ``colgen`` of g-vne: column generation over rings, integer master, branch and price.
 
-Idea: a column is a whole ring of a job; its price is a closed walk, found on trees by a min-plus pass and elsewhere
-by a layered search. Cuts round what a server may hold, dives and ruin and recreate find rings, branch and price
-closes the gap. Source: ours, after column generation for network embedding (Rost and Schmid's programs are the
+Idea: a column is a whole ring of a job; the cheapest one is a closed walk, found on trees by a min-plus pass and
+elsewhere by a layered search. Cuts round what a server may hold, dives and ruin and recreate find rings, branch and
+price closes the gap. Source: ours, after column generation for network embedding (Rost and Schmid's programs are the
 relaxations that it is compared with) and Wentges' smoothing of duals. Guarantee: the bound holds at every iteration,
-whatever the duals. `METHODS.md` beside this file tells each step and why pricing stays exact.
+whatever the duals; a ring embedding is optimal where it equals the bound to 1e-9. An instance with too many nodes is
+refused as too large. `METHODS.md` beside this file tells each step and why pricing stays exact.
 """
 
 from __future__ import annotations

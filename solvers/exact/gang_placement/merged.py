@@ -1,4 +1,8 @@
-"""Stage `merged nodes`: equal nodes and equal pods are one, and decisions are made of what that gives."""
+"""Stage `merged nodes`: equal nodes and equal pods are one, and decisions are made of what that gives.
+
+Idea: a model on counts is small. It is a relaxation: it does not say on which of equal nodes a pod lies. Source: ours.
+Guarantee: its bound holds for the instance; a decision made of its counts is a heuristic's, which the checker scores.
+"""
 
 from __future__ import annotations
 
@@ -274,7 +278,7 @@ def _duals(merged: Merged, step: float) -> list[Price]:
     shape = (len(arrays.names), len(arrays.variables))
     matrix = sparse.csr_matrix((arrays.coefficients, arrays.indices, arrays.starts), shape=shape).tocsc()
     program = LinearProgram()
-    kinds = set(merged.kind.values())  # what a node holds alone says its rows, whose duals are wanted
+    kinds = set(merged.kind.values())  # what a node holds alone is in rows, too, whose duals are the prices
     upper = np.where([variable in kinds for variable in arrays.variables], INFINITY, arrays.upper)
     rooms = set(merged.layout.rows.get("room", ()))
     row_upper = np.where([name in rooms for name in arrays.names], INFINITY, arrays.row_upper)

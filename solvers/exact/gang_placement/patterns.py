@@ -1,8 +1,9 @@
 """Stage `patterns`: what a bin holds as columns, where every gang lies on one node and a bin is a node or a device.
 
-A pattern is a set of gangs that a bin holds and to which no further one can be added. Where there are few enough, all
-are written down: their linear program is a bound, which is counted again in whole numbers from its duals, and patterns
-that by their reduced costs are in no better decision than the best leave the integer program.
+Idea: a pattern says how many gangs of each kind a bin holds, where no further one fits. Where there are few enough, all
+are written down, and their linear program is a bound. A pattern whose reduced cost shows that no better decision uses
+it is left out of the integer program. Source: cutting stock by Gilmore and Gomory (1961). Guarantee: the bound is
+counted again in whole numbers from the duals.
 """
 
 from __future__ import annotations

@@ -3,8 +3,8 @@
 Idea: the first component is solved, held at its optimum as a row, and the next one is solved. Each begins with
 cheaper relaxations that often close it: equal nodes, gangs and pods merged (`merged.py`), patterns of what a node
 holds (`patterns.py`), a bound by prices (`bound.py`). Source: ours; lexicographic goal programming is folklore.
-Guarantee: never below the best rule that takes milliseconds; optimal where every component was closed, else the first
-open one is told.
+Guarantee: optimal where every component was closed, else `info` counts the closed ones. As the front desk starts it, it
+is never below the best rule that takes milliseconds.
 """
 
 from __future__ import annotations

@@ -3,7 +3,8 @@
 Idea: GPU work has a price in each bucket of slots. A job costs its completion time and the price of its work, a GPU
 is worth the most that one job, or two that fit together, can do on it. For all prices the sum of the least costs less
 the worth of all GPUs is at most the optimum. Source: ours, Lagrangian relaxation of capacity; a subgradient method
-finds the prices. Guarantee: valid at any prices, and the checker adds it up again in whole numbers.
+finds the prices. Guarantee: valid at any prices, counted in floats less 1e-9; a certificate has it
+added up again in whole numbers. `priced_together` is a second bound, with prices for pairs.
 """
 
 from __future__ import annotations

@@ -2,7 +2,8 @@
 
 Idea: from slot to slot only what is left of the running jobs matters; states that cost too much by prices, or that
 another one stands for, are dropped. Source: dynamic programming with bounds (Morin and Marsten, 1976). Guarantee:
-what is dropped loses no optimum (below); it ends without a proof where rounding hides whether a job is done.
+what is dropped loses no optimum (`DynamicProgram`). It ends without a proof beyond 1,000,000 states, at a limit, and
+where rounding hides whether a job is done.
 """
 
 from __future__ import annotations

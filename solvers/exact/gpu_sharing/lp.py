@@ -370,7 +370,7 @@ def spare(loss: Floats, slack: float | Floats) -> Floats:
 
 
 def _compile() -> None:
-    """Compile now, or load what is kept on disk: the clock of a solve starts after the imports."""
+    """Run once, so that what is kept on disk is loaded: the clock of a solve starts after the imports."""
     one, number, flag = np.zeros(1, dtype=np.int64), np.zeros(1), np.zeros((1, 1), dtype=np.bool_)
     runs = Runs(one, one, one, one, number, one)
     _meet(runs, np.array([0, 1], dtype=np.int64), np.zeros((1, 1)), flag, flag.copy())

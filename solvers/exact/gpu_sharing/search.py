@@ -380,7 +380,7 @@ def _anneal(
 
 
 def _compile() -> None:
-    """Compile now, or load what is kept on disk: the clock of a solve starts after the imports."""
+    """Run once, so that what is kept on disk is loaded: the clock of a solve starts after the imports."""
     one, numbers, flags = np.ones(1, dtype=np.int64), np.ones((1, 1)), np.zeros((1, 1), dtype=np.bool_)
     genes = Genes(np.zeros(1, dtype=np.int64), np.zeros(1, dtype=np.int64), flags, np.zeros(1, dtype=np.bool_))
     best = (one.copy(), one.copy(), one.copy(), np.zeros((1, 1), dtype=np.int64))

@@ -1,6 +1,6 @@
-"""States of gpu-sharing's dynamic program, compiled: which one stands for which, and what they cost at least.
+"""States of gpu-sharing's dynamic program, compiled: which one dominates which, and what they cost at least.
 
-Idea: a state is kept only if no other stands for it and its least cost is not too high. Source: dominance and bounds
+Idea: a state is kept only if no other dominates it and its least cost is not too high. Source: dominance and bounds
 of dynamic programming; the rules are those of `dynamic_program`.
 """
 
@@ -21,12 +21,12 @@ Flags = NDArray[np.bool_]
 
 WAITING, RUNNING, DONE = 0, 1, 2
 NEAR = 1e-10
-"""Slots: with no more than this left, or too much, rounding hides whether a job is done.
+"""Slots, left or in excess, within which rounding hides whether a job is done.
 
 What meets its target exactly is no such case: the checker's tolerance leaves it 1e-9 of its work too much.
 """
 SAME = 1e-13
-"""Slots: by so much more a state may have left than one that it stands for; over 500 slots that is less than NEAR."""
+"""Slots by which a state may have more left than one that it dominates; over 500 slots that is less than NEAR."""
 
 
 class SlotTables(NamedTuple):

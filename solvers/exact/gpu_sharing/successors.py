@@ -291,7 +291,7 @@ def _end_jobs(
 
 
 def compile() -> None:
-    """Compile now, or load what is kept on disk: the clock of a solve starts after the imports."""
+    """Run once, so that what is kept on disk is loaded: the clock of a solve starts after the imports."""
     one, number = np.ones(1, dtype=np.int64), np.ones(1)
     fits, latest = np.zeros((1, 1), dtype=np.bool_), np.ones((1, 2), dtype=np.int64)
     kinds = np.array([0, 1], dtype=np.int64)

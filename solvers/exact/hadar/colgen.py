@@ -2,8 +2,9 @@
 
 Idea: a column is a whole schedule of a job; a dynamic program over (slot, progress) prices it for every finish slot.
 Cuts come from the hull of what fits one slot, branching is on finish slots and then on what a job does in a slot.
-Source: P2 and P3 are the paper's; solving them by columns is ours. Guarantee: the bound holds at every iteration, and
-an answer is optimal when it equals the bound to 1e-9. Proofs of the cuts: `METHODS.md` beside this file.
+Source: P2 and P3 are the paper's; solving them by columns is ours. Guarantee: the bound holds at every iteration,
+whatever the duals; where the compact program closes the rest, its bound is the engine's own. An answer is optimal when
+it equals the bound to 1e-9. Proofs of the cuts: `METHODS.md` beside this file.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """P2 over enumerated schedules with its dual: prices, payoffs, and what duality says of them.
 
-Idea: with all schedules written down, P2 is a small program whose dual is the paper's P3. Source: paper 002, (2) to
-(3a), as printed. Guarantee: exact up to 20,000 schedules; strong duality and complementary slackness are measured,
-not assumed.
+Idea: with all schedules written down, P2 is a small program; the dual of its relaxation is the paper's P3. Source:
+paper 002, (2) to (3a), as printed. Guarantee: exact up to 20,000 schedules; strong duality and complementary slackness
+are measured, not assumed.
 """
 
 from __future__ import annotations

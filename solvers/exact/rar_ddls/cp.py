@@ -1,8 +1,9 @@
 """Method ``cp`` of rar-ddls: bounds, local search and an interval model on CP-SAT, in stages, until they meet.
 
-Idea: cheap bounds and greedy schedules often meet; where not, an interval model is asked for a schedule of exactly so
-many slots. Source: paper 000's problem, eqs. (1) to (9); a model without a time index is ours. Guarantee: models are
-relaxations, made exact by what simulation refutes; a proven optimum is one of the printed problem.
+Idea: cheap bounds and greedy schedules often meet; where not, an interval model is minimised, or, within 4 slots of the
+bound, asked for a schedule of exactly so many slots. Source: paper 000's problem, eqs. (1) to (9); a model without a
+time index is ours. Guarantee: models are relaxations, made exact by what simulation refutes; a proven optimum is one of
+the problem as the checker counts it (`formulations/rar_ddls/rates.py` says where that completes the paper).
 """
 
 from __future__ import annotations
@@ -61,7 +62,7 @@ def solve_cp(instance: RarDdlsInstance, options: SolveOptions) -> Result:
 
     Stages, each ended as soon as bound and schedule meet:
 
-    1. certified bounds (:mod:`bounds`); the given start, and annealed greedy schedules;
+    1. certified bounds (:mod:`~schedgap.formulations.rar_ddls.bounds`); the given start, and annealed greedy schedules;
     2. slot packing: a bound by what can run at once, contention included, by column generation; more annealing;
     3. the interval model with the cost of overlaps on CP-SAT: a schedule of as many slots as the bound is asked for and
        refuted, again and again, where few slots are open, and the makespan minimised where that does not end in its

@@ -46,7 +46,7 @@ class IntervalModel:
     """Contention-free model: durations by the number of servers used, a cumulative per server.
 
     Every schedule of makespan at most `high` is a solution, so its optimum is a lower bound; it is the true one
-    where rings never meet. :mod:`rar_ddls_overlaps` adds what contention costs.
+    where rings never meet. :mod:`.overlaps` adds what contention costs.
 
     Parameters
     ----------

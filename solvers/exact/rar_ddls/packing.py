@@ -1,8 +1,8 @@
 """Packing on servers that no ring leaves: slots as bins, and schedules that waste little.
 
 Idea: with no ring across servers the makespan is a packing: of bins where lengths are equal, of a strip where not.
-Source: Gilmore and Gomory (1961) for bins. Guarantee: the search of a strip is exhaustive unless a limit ends it;
-dives prove nothing.
+Source: Gilmore and Gomory (1961) for bins. Guarantee: the search of a strip on one server is exhaustive for each length
+that is asked, unless a limit ends it; dives prove nothing.
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ import random
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -20,10 +19,6 @@ from schedgap.formulations.rar_ddls.job_options import JobOptions
 from schedgap.solvers.exact.rar_ddls.best_schedule import BestSchedule
 from schedgap.solvers.exact.rar_ddls.patterns import LARGEST_TABLE, knapsack
 from schedgap.solvers.linear_program import INFINITY, Floats, LinearProgram
-
-if TYPE_CHECKING:
-    pass
-
 
 _DIVES = 200
 

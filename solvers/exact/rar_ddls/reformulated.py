@@ -1,8 +1,8 @@
 """The paper's reformulations of rar-ddls as methods: `schedule-set` (10) to (13), `theta` (14) to (16) by bisection.
 
 Idea: the paper's own reformulations, solved as printed. Source: paper 000, section 5, (10) to (16). Guarantee:
-`schedule-set` is exact up to 20,000 joint schedules; `theta` gives u theta* as a bound with realised or best
-durations only.
+`schedule-set` is exact up to 20,000 joint schedules and 100 slots, by an engine within its range; `theta` gives
+u theta* as a bound with realised or best durations only.
 """
 
 from __future__ import annotations
@@ -90,6 +90,8 @@ def solve_theta(
         if answer.values is None:
             if answer.status is not Status.INFEASIBLE:
                 raise _StoppedError(answer.termination)
+            if answer.doubt:  # beyond the range in which the engine is believed
+                raise _StoppedError(Termination.FAILED)
             return False
         chosen.append(model.extract(answer.value))
         return True
@@ -109,12 +111,13 @@ def solve_theta(
             best.propose(solution, source)
     makespan = None if best.objective is None else float(best.objective)
     bound = float(math.ceil(theta * exact(u))) if rho_hat in ("realised", "best") else None  # makespans are whole slots
+    proven = bound is not None and optimal(makespan, bound, MINIMISE)
     return Result(
-        Status.OPTIMAL if bound is not None and optimal(makespan, bound, MINIMISE) else Status.FEASIBLE,
+        Status.OPTIMAL if proven else Status.FEASIBLE,
         objective=makespan,
         bound=bound,
         solution=best.solution,
-        termination=Termination.FINISHED,
+        termination=Termination.PROVEN if proven else Termination.FINISHED,
         solve_seconds=seconds,
         engine=solver.name,
         engine_version=solver.version(),
@@ -127,7 +130,7 @@ def _check(instance: RarDdlsInstance, solution: Solution) -> CheckReport:
 
 
 class _StoppedError(Exception):
-    """A limit ended a program before it was known whether it is feasible."""
+    """It is not known whether a program is feasible: a limit ended it, or the engine is not believed."""
 
     def __init__(self, termination: Termination) -> None:
         super().__init__(termination)

@@ -9,19 +9,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from schedgap.formulations.rar_ddls.job_options import JobOptions
 from schedgap.solvers.exact.rar_ddls.best_schedule import BestSchedule
 from schedgap.solvers.exact.rar_ddls.job_needs import Need, contention_grades, job_needs
+from schedgap.solvers.exact.rar_ddls.patterns import Knapsack, Label, OneSlot
 from schedgap.solvers.linear_program import INFINITY, LinearProgram
 from schedgap.solvers.result import NO_DEADLINE
-
-if TYPE_CHECKING:
-    pass
-from schedgap.solvers.exact.rar_ddls.patterns import Knapsack, Label, OneSlot
 
 _SCALE = 10**7
 
