@@ -9,7 +9,6 @@ from __future__ import annotations
 import heapq
 import itertools
 import math
-import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
@@ -25,7 +24,7 @@ from schedgap.formulations.common.numbers import MAXIMISE, agrees, gap
 from schedgap.solvers.column_generation import Column, Generated, GenerationLimits, GenerationStatus
 from schedgap.solvers.incumbent import Incumbent
 from schedgap.solvers.integer_program import SearchLimits, integer_master
-from schedgap.solvers.result import Result, SolveOptions, Termination, package_version
+from schedgap.solvers.result import Result, SolveOptions, Termination, clock, package_version
 from schedgap.solvers.ruin_and_recreate import Choice, Item, Prices, RuinAndRecreate
 
 Floats = NDArray[np.float64]
@@ -306,7 +305,7 @@ class BranchAndPrice(ABC, Generic[Rules, Item, Prices]):
             self.lower(bound)
         self.facts["lp_bound"], self.facts["lp_value"] = self.best.in_own(bound), self.best.in_own(root.value)
         self.facts["lp_gap"] = gap(root.value, bound)
-        self.facts["lp_seconds"] = time.monotonic() - self.best.began
+        self.facts["lp_seconds"] = clock() - self.best.began
         self.best.log("linear program")
         self.solved_root(root)
         self.round(root, self.root_rounds)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import os
-import time
 from collections.abc import Callable
 from fractions import Fraction
 from typing import Any
@@ -13,7 +12,7 @@ from schedgap.formulations.common.check import CheckReport
 from schedgap.formulations.common.errors import Disagreement, InputError
 from schedgap.formulations.common.instance import Solution
 from schedgap.formulations.common.numbers import agrees, gap
-from schedgap.solvers.result import Result, SolveOptions, Status, Termination
+from schedgap.solvers.result import Result, SolveOptions, Status, Termination, clock
 
 Number = int | float | Fraction
 
@@ -97,7 +96,7 @@ class Incumbent:
         self.failure = ""
         self.work = 0.0
         self.info: dict[str, Any] = {}
-        self.began = time.monotonic()
+        self.began = clock()
         self._stage = ""
 
     # -- what is known ------------------------------------------------------------------------------------------
@@ -227,7 +226,7 @@ class Incumbent:
         if self.options.log is not None:
             best = "none" if self.objective is None else f"{self.in_own(self.objective):.10g}"
             bound = "none" if self.bound is None else f"{self.in_own(self.bound):.10g}"
-            seconds = time.monotonic() - self.began
+            seconds = clock() - self.began
             self.options.log(f"{seconds:8.2f} s: {event}; best {best}, bound {bound}")
 
     # -- what ends a run ----------------------------------------------------------------------------------------
@@ -328,7 +327,7 @@ class Incumbent:
             bound=bound,
             solution=self.solution,
             termination=ended,
-            solve_seconds=time.monotonic() - self.began,
+            solve_seconds=clock() - self.began,
             engine=engine,
             engine_version=version,
             info=self.info,

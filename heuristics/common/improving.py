@@ -101,7 +101,7 @@ def from_best(
             return best.result()
         name, start = known.first()
         facts: dict[str, Any] = {"start by": name} | ({"start": best.objective} if stated is None else {})
-        before = time.monotonic() - best.began
+        before = clock() - best.began
         result = improve(instance, replace(options, start=start), **settings)
         seconds = before + (result.solve_seconds or 0.0)
         if result.status is Status.UNKNOWN and best.solution is not None:  # it refuses

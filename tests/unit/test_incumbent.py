@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import math
+import time
 from fractions import Fraction
 
 import pytest
 
+from schedgap.formulations.common.compiled import first_use
 from schedgap.formulations.common.numbers import MAXIMISE, MINIMISE, gap
 from schedgap.solvers.incumbent import Incumbent, contradicts, optimal
 from schedgap.solvers.result import SolveOptions
@@ -69,3 +71,14 @@ def test_an_incumbent_keeps_the_best_of_both() -> None:
     assert (best.solution, best.objective, best.bound, best.proven) == ({"a": 1}, 3.0, 5.0, False)
     assert best.tighten(3.0) and best.proven
     assert best.accept({"d": 1}, 4.0) and best.contradictory
+
+
+def test_seconds_hold_no_first_use_of_a_kernel(monkeypatch: pytest.MonkeyPatch) -> None:
+    """They say how long a second engine may look at the answer."""
+    now = [0.0]
+    monkeypatch.setattr(time, "monotonic", lambda: now[0])
+    best = Incumbent(MINIMISE, SolveOptions())
+    with first_use.counted():
+        now[0] += 30.0
+    now[0] += 2.0
+    assert best.result().solve_seconds == 2.0
