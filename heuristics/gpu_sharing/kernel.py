@@ -97,7 +97,9 @@ def decide(
     -----
     O(waiting x occupants), about 10 ns each.
     """
-    single = occupants.alone.sum()
+    single = 0
+    for p in range(len(occupants.alone)):
+        single += occupants.alone[p]
     value = np.empty(len(occupants.job))
     needed = np.empty(len(occupants.job), dtype=np.int64)
     for place in range(len(waiting)):

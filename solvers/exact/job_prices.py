@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from schedgap.formulations.common.compiled import njit_cached, njit_inner, njit_kernel
+from schedgap.formulations.common.compiled import njit_cached, njit_inner
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -40,6 +40,19 @@ class Pieces(NamedTuple):
 
 
 @njit_inner
+def _bucket(edges: Ints, slot: int) -> int:
+    """How many edges are at a slot or before it."""
+    low, high = 0, len(edges)
+    while low < high:
+        middle = (low + high) >> 1
+        if edges[middle] <= slot:
+            low = middle + 1
+        else:
+            high = middle
+    return low
+
+
+@njit_inner
 def _until(edges: Ints, price: Floats, before: Floats, slot: int) -> float:
     """The sum of the prices of the slots before this one."""
     last = len(price)
@@ -47,7 +60,7 @@ def _until(edges: Ints, price: Floats, before: Floats, slot: int) -> float:
         return 0.0
     if slot >= edges[last]:
         return float(before[last])
-    k = int(np.searchsorted(edges, slot, side="right")) - 1
+    k = _bucket(edges, slot) - 1
     return float(before[k] + price[k] * (slot - edges[k]))
 
 
@@ -61,7 +74,7 @@ def _hold(first: int, length: int, rate: float, edges: Ints, price: Floats, befo
     best = length + rate * (_until(edges, price, before, first + length) - _until(edges, price, before, first))
     for side in range(2):
         ahead = side * length
-        for k in range(np.searchsorted(edges, first + ahead, side="right"), len(edges)):
+        for k in range(_bucket(edges, first + ahead), len(edges)):
             s = int(edges[k]) - ahead
             if s - first + length >= best:
                 break
@@ -86,7 +99,7 @@ def _put(pieces: Pieces, count: int, price: float, amount: float, bucket: int) -
     return count + 1
 
 
-@njit_kernel
+@njit_inner
 def _fill(
     first: int, work: float, rate: float, soonest: int, edges: Ints, price: Floats, pieces: Pieces, kept: Pieces
 ) -> tuple[float, int]:
@@ -96,7 +109,7 @@ def _fill(
     """
     last, count, size = len(price), 0, 0
     need, cost, best, slot = work, 0.0, np.inf, first
-    k = int(np.searchsorted(edges, first, side="right")) - 1
+    k = _bucket(edges, first) - 1
     while k <= last and (need > 0.0 or slot - first < best):
         p = price[k] if 0 <= k < last else 0.0
         end = int(edges[k + 1]) if k < last else 2**62
@@ -167,13 +180,15 @@ def least(jobs: PricedJobs, edges: Ints, prices: Floats, use: Floats) -> float:
     room = count + 3
     pieces = Pieces(np.empty(room), np.empty(room), np.empty(room, np.int64))
     kept = Pieces(np.empty(room), np.empty(room), np.empty(room, np.int64))
-    use[:] = 0.0
+    for c in range(kinds):
+        for k in range(count):
+            use[c, k] = 0.0
     total = 0.0
     for j in range(len(jobs.arrival)):
         c, first, length, rate = jobs.kind[j], jobs.arrival[j], jobs.length[j], jobs.rate[j]
         if length > 0:
             value, start = _hold(first, length, rate, edges, prices[c], before[c])
-            k = max(0, int(np.searchsorted(edges, start, side="right")) - 1)
+            k = max(0, _bucket(edges, start) - 1)
             while k < count and edges[k] < start + length:
                 use[c, k] += rate * max(0, min(start + length, edges[k + 1]) - max(start, edges[k]))
                 k += 1

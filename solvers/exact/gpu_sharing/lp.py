@@ -314,7 +314,8 @@ def _meet(
                 if met < 1 or not fits[runs.kind[r], runs.kind[q]]:
                     continue
                 if met * loss[j, k] <= runs.slack[r] + 1e-9 and met * loss[k, j] <= runs.slack[q] + 1e-9:
-                    able[runs.place[r] + begin - start : runs.place[r] + end - start + 1, k] = True
+                    for slot in range(runs.place[r] + begin - start, runs.place[r] + end - start + 1):
+                        able[slot, k] = True
 
 
 def shortest_runs(columns: Columns, jobs: int) -> Ints:

@@ -248,7 +248,7 @@ def _until_next(jobs: Jobs, genes: Genes, run: Run, slot: int) -> int:  # pragma
     for j in range(run.state.size):
         if run.state[j] == RUNNING:
             rounded = run.remaining[j] * run.factor[j] - _DONE * jobs.work[j, genes.mode[j]]
-            ahead = min(ahead, max(1, int(np.ceil(rounded))))
+            ahead = min(ahead, max(1, math.ceil(rounded)))
         elif run.state[j] == WAITING and jobs.arrival[j] > slot:
             ahead = min(ahead, jobs.arrival[j] - slot)
     return ahead
@@ -355,14 +355,16 @@ def _anneal(
     """A part (from, to, of how many) of an annealing in four coolings; `sums` are of the present and the best one."""
     best_start, best_end, best_mode, best_overlap = kept_best
     n = len(jobs.arrival)
-    run = _new_run(n)
+    run, before = _new_run(n), np.empty(n, np.int64)
     first, last, rounds = part
     for r in range(first - 1 if first == 0 else first, last):  # one more at the beginning: the state as it is
         phase = (r % max(1, rounds // 4)) / max(1, rounds // 4)
         limit = heat * (1 - phase) + 0.05
         kind = int(10 * rng.random())
         a, b = int(n * rng.random()), int(n * rng.random())
-        old_mode, old_allowed, before = genes.mode[a], genes.allowed[a, b], genes.order.copy()
+        old_mode, old_allowed = genes.mode[a], genes.allowed[a, b]
+        for j in range(n):
+            before[j] = genes.order[j]
         if r >= 0:
             _change(jobs, genes, kind, a, b, rng)
         value = _decode(jobs, genes, run)
@@ -370,10 +372,13 @@ def _anneal(
             sums[0] = value
             if value < sums[1]:
                 sums[1] = value
-                best_start[:], best_end[:], best_mode[:] = run.start, run.end, genes.mode
-                best_overlap[:, :] = run.overlap
+                for j in range(n):
+                    best_start[j], best_end[j], best_mode[j] = run.start[j], run.end[j], genes.mode[j]
+                    for k in range(n):
+                        best_overlap[j, k] = run.overlap[j, k]
         elif r >= 0:
-            genes.order[:] = before
+            for j in range(n):
+                genes.order[j] = before[j]
             genes.mode[a], genes.allowed[a, b] = old_mode, old_allowed
             if kind == 9:
                 genes.eager[a] = not genes.eager[a]

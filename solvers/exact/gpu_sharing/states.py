@@ -296,8 +296,8 @@ def look_ahead(
     """What the waiting jobs from each place on add at least, by how many GPUs those need of them that start."""
     wait, later = potentials.least_wait, levels.later
     width = later.shape[1]
-    later[many, :] = math.inf
-    later[many, 0] = 0.0
+    for taken in range(width):
+        later[many, taken] = math.inf if taken else 0.0
     for w in range(many - 1, -1, -1):
         j, start = levels.waiting[w], math.inf
         for q in range(tables.first[j], tables.first[j + 1]):

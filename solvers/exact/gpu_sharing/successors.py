@@ -54,14 +54,18 @@ def expand(
 
     Returns the state to go on with, from node and levels as they are, after `stop` levels; `last` where all is done.
     """
-    order = rising_order(-tables.gpus)  # large gangs first: what they do is soon too much
+    falling = np.empty(len(tables.gpus), np.int64)  # large gangs first: what they do is soon too much
+    for j in range(len(falling)):
+        falling[j] = -tables.gpus[j]
+    order = rising_order(falling)
     for i in range(first, last):
         if node.counts[LEVEL] < 0:
             if here.dead[i]:
                 continue
             load(i, here, node, tables)
             many = 0
-            for j in order:
+            for place in range(len(order)):
+                j = order[place]
                 if node.status[j] == WAITING and tables.arrival[j] <= slot:
                     levels.waiting[many] = j
                     many += 1

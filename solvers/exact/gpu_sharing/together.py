@@ -49,11 +49,12 @@ def _most(
     Every job is alone on its GPUs, shares some, or is out, the dearest per GPU first. What follows is worth no more
     than where every shared GPU is half a one; that is the answer where so many nodes do not suffice.
     """
-    order = rising_order(-worth / gpus)
-    count = 0
+    rate, count = np.empty(len(worth)), 0
     for j in range(len(worth)):
+        rate[j] = -worth[j] / gpus[j]
         if worth[j] > 0:
             count += 1
+    order = rising_order(rate)
     room = 2 * total
     beyond = np.zeros((count + 1, room + 1))
     for q in range(count - 1, -1, -1):
@@ -65,10 +66,11 @@ def _most(
             if free >= gpus[j]:
                 value = max(value, beyond[q + 1, free - gpus[j]] + worth[j] / least[j])
             beyond[q, free] = value
-    choice, used, value = np.full(count, -1), np.zeros(count + 1, np.int64), np.zeros(count + 1)
-    rate = np.zeros(len(worth))
+    choice, used, value = np.empty(count, np.int64), np.zeros(count + 1, np.int64), np.zeros(count + 1)
+    for q in range(count):
+        choice[q] = -1
     for j in range(len(worth)):
-        best_rate[j] = 0.0
+        rate[j] = best_rate[j] = 0.0
     best, q, seen = 0.0, 0, 0
     while q >= 0 and count > 0:
         if q == count:
@@ -116,14 +118,19 @@ def worth_together(
     rate : (J, B) becomes the rates of the best sets
     """
     count, buckets = prices.shape
-    least = np.full(count, np.inf)
+    least, worth, of_bucket = np.empty(count), np.empty(count), np.zeros(count)
     for j in range(count):
-        least[j] = max(1.0, slow[j].min())
-    of_bucket = np.zeros(count)
+        least[j] = slow[j, 0]
+        for k in range(1, count):
+            least[j] = min(least[j], slow[j, k])
+        least[j] = max(1.0, least[j])
     total_worth, seen = 0.0, 0
     for k in range(buckets):
-        value, more = _most(prices[:, k].copy(), gpus, slow, least, total, nodes, of_bucket)
+        for j in range(count):
+            worth[j] = prices[j, k]
+        value, more = _most(worth, gpus, slow, least, total, nodes, of_bucket)
         total_worth += value * width[k]
         seen += more
-        rate[:, k] = of_bucket
+        for j in range(count):
+            rate[j, k] = of_bucket[j]
     return total_worth, seen
