@@ -15,7 +15,8 @@ from schedgap.catalogue.registry import find_problem
 from schedgap.formulations.gang_placement.instance import GangPlacementInstance
 from schedgap.formulations.gang_placement.scale import components
 from schedgap.solvers.exact.gang_placement import patterns, vector_knapsack
-from schedgap.solvers.exact.gang_placement.patterns import Master, Proven, bins_of, patterns_of
+from schedgap.solvers.exact.gang_placement.bins import bins_of
+from schedgap.solvers.exact.gang_placement.patterns import Master, Proven, patterns_of
 from schedgap.solvers.exact.gang_placement.pricing import Knapsacks, held_patterns, solve_priced
 from schedgap.solvers.exact.gang_placement.staged import solve_staged
 from schedgap.solvers.exact.gang_placement.vector_knapsack import VectorKnapsacks

@@ -10,25 +10,20 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from fractions import Fraction
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse
 
 from schedgap.formulations.common.instance import Solution, once_per_instance
-from schedgap.formulations.common.numbers import exact
-from schedgap.formulations.gang_placement.instance import NODE, WHOLE, Gang, GangPlacementInstance, Node, Shape
-from schedgap.formulations.gang_placement.models.merged import Classes, first_pods
+from schedgap.formulations.gang_placement.instance import GangPlacementInstance
 from schedgap.formulations.gang_placement.scale import Component, components
+from schedgap.solvers.exact.gang_placement.bins import Bins, Floats, Ints, Task, bins_of, seats, whole_devices
+from schedgap.solvers.exact.gang_placement.exchange import MOST_RUNS, Exchange
 from schedgap.solvers.integer_program import IntegerAnswer, IntegerProgram, SearchLimits
 from schedgap.solvers.linear_program import INFINITY, LinearProgram
 from schedgap.solvers.result import SolveOptions
-
-Ints = NDArray[np.int64]
-Floats = NDArray[np.float64]
 
 MOST_PATTERNS = 30_000
 """Patterns beyond which the stage is left out."""
@@ -40,36 +35,10 @@ MOST_NODES = 20_000
 """Nodes of the integer program's search."""
 MOST_RATES = 1_000
 """Prices by size that are compared."""
+SHARE = 0.25
+"""Part of the time that is left in which bins exchange gangs."""
 LARGEST_SUM = 2**60
 """Largest sum in the bound, in whole numbers of 64 bits."""
-
-
-class Bin(NamedTuple):
-    """A node, or one of its devices; `device` is None where pods ask for none."""
-
-    node: int
-    device: int | None
-
-
-@dataclass(frozen=True)
-class Bins:
-    """Bins that are alike, and kinds of gangs.
-
-    Attributes
-    ----------
-    bins : members of each class of bins
-    kind : kind of each class of gangs: what its fewest pods ask for
-    waiting : gangs of each kind that each class of bins may take
-    sizes : what a gang of each kind asks for of each resource
-    capacity : what a bin of each class has
-    """
-
-    classes: Classes
-    bins: list[list[Bin]]
-    kind: Ints
-    waiting: Ints
-    sizes: Ints
-    capacity: Ints
 
 
 @dataclass(frozen=True)
@@ -95,44 +64,6 @@ class Proven(NamedTuple):
 
 
 @once_per_instance
-def bins_of(instance: GangPlacementInstance) -> Bins | None:
-    """The bins and kinds of an instance; None where it has other rules than those of bins."""
-    classes = Classes(instance)
-    items = [_item(instance.gangs[members[0]]) for members in classes.gangs]
-    if not items or instance.with_moves or None in items:
-        return None
-    shapes = [shape for item in items for shape, _ in item or ()]
-    asked = any(amount for shape in shapes for amount in shape.request.values())
-    with_devices = any(shape.gpu for shape in shapes)
-    by_device = all(shape.gpu <= WHOLE for shape in shapes) and all(_pods(item or ()) == 1 for item in items)
-    parts = any(0 < shape.gpu < WHOLE for shape in shapes)
-    if by_device and with_devices:
-        by_device = parts or not asked
-        by_device &= not asked or all(len(node.gpus) < 2 for node in instance.nodes)
-        by_device &= asked or all(shape.gpu for shape in shapes)
-    else:
-        by_device = False
-    if parts and (not by_device or any(shape.pieces > 1 for shape in shapes)):
-        return None
-    kinds = {item: k for k, item in enumerate(dict.fromkeys(items))}
-    kind = np.array([kinds[item] for item in items], dtype=np.int64)
-    numbers = np.bincount(kind, weights=[len(members) for members in classes.gangs], minlength=len(kinds)).astype(int)
-    names = sorted({name for shape in shapes for name, amount in shape.request.items() if amount})
-    sizes = np.array([_size(item or (), names) for item in kinds], dtype=np.int64)
-    if not sizes.any(axis=1).all():  # whoever asks for nothing is in every pattern
-        return None
-    alike: dict[tuple[tuple[bool, ...], tuple[int, ...]], list[Bin]] = {}
-    for n, node in enumerate(instance.nodes):
-        takes = tuple(all(shape.selector.takes(node) for shape, _ in item or ()) for item in kinds)
-        for place, gpu in _bins(n, node, by_device):
-            gpu *= with_devices
-            alike.setdefault((takes, (gpu, *(node.free.get(name, 0) for name in names))), []).append(place)
-    accepted = np.array([which for which, _ in alike], dtype=np.int64)
-    capacity = np.array([free for _, free in alike], dtype=np.int64)
-    return Bins(classes, list(alike.values()), kind, numbers * accepted, sizes, capacity)
-
-
-@once_per_instance
 def patterns_of(instance: GangPlacementInstance) -> Patterns | None:
     """All patterns of an instance; None where it has other rules than those of bins, or too many.
 
@@ -154,42 +85,6 @@ def patterns_of(instance: GangPlacementInstance) -> Patterns | None:
             counts.append(pattern)
     table = np.array(counts, dtype=np.int64).reshape(len(counts), len(places.sizes))
     return Patterns(places, np.array(bin_of, dtype=np.int64), table)
-
-
-Item = tuple[tuple[Shape, int], ...]
-"""Shapes of pods that go to one bin together, each with its number."""
-
-
-def _item(gang: Gang) -> Item | None:
-    """The fewest pods of a gang, where these all lie on one node; None where it has other rules than those of bins."""
-    pods = tuple((gang.pods[k].shape, count) for k, count in _fewest(gang))
-    together = gang.required == NODE or gang.fewest == 1
-    if gang.queue is not None or not together or (gang.per_node or gang.fewest) < gang.fewest:
-        return None
-    return pods
-
-
-def _fewest(gang: Gang) -> Iterator[tuple[int, int]]:
-    """(group, pods) of the fewest pods of a gang."""
-    return ((k, count) for k, count in enumerate(first_pods(gang, gang.fewest)) if count)
-
-
-def _pods(item: Item) -> int:
-    return sum(count for _, count in item)
-
-
-def _size(item: Item, names: Sequence[str]) -> list[int]:
-    """What the pods of an item ask for together: thousandths of devices, then other resources."""
-    gpu = sum(shape.gpu * count for shape, count in item)
-    return [gpu, *(sum(shape.request.get(name, 0) * count for shape, count in item) for name in names)]
-
-
-def _bins(n: int, node: Node, by_device: bool) -> Iterator[tuple[Bin, int]]:
-    """Bins of a node, each with what is free of its device, or of all that are entirely free."""
-    if by_device and node.gpus:
-        yield from ((Bin(n, d), part) for d, part in enumerate(node.gpus))
-    else:
-        yield Bin(n, None), WHOLE * sum(part == WHOLE for part in node.gpus)
 
 
 def _maximal(sizes: Ints, capacity: Ints, waiting: Ints, steps: Iterator[int]) -> Iterator[Ints | None]:
@@ -227,7 +122,7 @@ def solve_patterns(
     return Master(instance, patterns, entries, held, least).proven(options)
 
 
-class Master:
+class Master(Task):
     """Programs over all patterns: gangs of each class that are placed, then bins with each pattern."""
 
     def __init__(
@@ -238,18 +133,8 @@ class Master:
         held: Sequence[int],
         least: int,
     ) -> None:
-        self.instance, self.patterns, self.held, self.least = instance, patterns, held, least
-        places = patterns.places
-        classes = places.classes
-        gangs = [instance.gangs[members[0]] for members in classes.gangs]
-        self.numbers = np.array([len(members) for members in classes.gangs], dtype=np.int64)
-        self.kind, self.kinds = places.kind, len(places.sizes)
-        self.shares = (places.sizes / np.maximum(1, places.capacity.max(axis=0)))[:, places.sizes.any(axis=0)]
-        self.worth = [  # by component and class of gangs, in steps
-            np.array([_steps(gang.weight, entry) * (entry.priority in (None, gang.priority)) for gang in gangs])
-            for entry in entries
-        ]
-        self.bins = np.array([len(alike) for alike in places.bins], dtype=np.int64)
+        super().__init__(instance, patterns.places, entries, held)
+        self.patterns, self.entries, self.least = patterns, entries, least
 
     def program(self, program: LinearProgram, kept: Ints, least: int | None) -> None:
         """Rows: kinds, bins, components held, and the goal where it has to be `least`."""
@@ -280,6 +165,9 @@ class Master:
             return None
         proofs = [self.bound(price, factor) for price, factor in self.prices(solved.duals)]
         target = min(bound // scale for bound, _, scale in proofs)
+        decision = self.exchanged(target, options)
+        if decision is not None:
+            return Proven(target, decision)
         while target > self.least and not options.deadline.passed:
             rooms = [reduced <= bound - target * scale for bound, reduced, scale in proofs]
             kept = np.flatnonzero(np.logical_and.reduce(rooms))
@@ -293,6 +181,13 @@ class Master:
                 break
             target -= 1
         return Proven(max(target, self.least), None)
+
+    def exchanged(self, target: int, options: SolveOptions) -> Solution | None:
+        """A decision that has the bound, by exchange between bins; None where it is known or none was found."""
+        if target <= self.least:
+            return None
+        exchange = Exchange(self.instance, self.places, self.entries, self.held)
+        return exchange.decision(target, MOST_RUNS, replace(options, deadline=options.deadline.part(SHARE)))
 
     def _search(self, kept: Ints, target: int, options: SolveOptions) -> IntegerAnswer:
         """A decision of some patterns that has at least so much; the engine's own limit of time is half of the rest."""
@@ -351,28 +246,12 @@ class Master:
         for g, members in enumerate(classes.gangs):
             waiting.setdefault(int(self.kind[g]), []).extend(members[: int(placed[g])])
         bins = [iter(alike) for alike in self.patterns.places.bins]
-        free = [[d for d, part in enumerate(node.gpus) if part == WHOLE] for node in self.instance.nodes]
+        free = whole_devices(self.instance)
         placement = {}
         for p, times in zip(kept.tolist(), used.tolist(), strict=True):
             for place in itertools.islice(bins[int(self.patterns.bin_of[p])], times):
                 for j, count in enumerate(self.patterns.counts[p].tolist()):
                     for _ in range(min(count, len(waiting.get(j, ())))):
                         gang = self.instance.gangs[waiting[j].pop()]
-                        placement[gang.id] = list(self._seats(gang, place, free[place.node]))
+                        placement[gang.id] = list(seats(self.instance, gang, place, free[place.node]))
         return {"placement": placement}
-
-    def _seats(self, gang: Gang, place: Bin, free: list[int]) -> Iterator[dict[str, object]]:
-        """The fewest pods of a gang on a node; its whole devices that are left, in `free`, become fewer."""
-        node = self.instance.nodes[place.node].id
-        for k, count in _fewest(gang):
-            shape = gang.pods[k]
-            for _ in range(count):
-                if place.device is not None:
-                    devices = [place.device] if shape.gpu else []
-                else:
-                    devices = [free.pop() for _ in range(shape.devices)]
-                yield {"group": k, "node": node, "devices": devices}
-
-
-def _steps(weight: float, entry: Component) -> int:
-    return int(Fraction(exact(weight)) / entry.step)

@@ -19,7 +19,8 @@ from numpy.typing import NDArray
 from schedgap.formulations.common.instance import Solution
 from schedgap.formulations.gang_placement.instance import GangPlacementInstance
 from schedgap.formulations.gang_placement.scale import Component, components
-from schedgap.solvers.exact.gang_placement.patterns import Bin, Bins, Floats, Ints, Master, Patterns, Proven, bins_of
+from schedgap.solvers.exact.gang_placement.bins import Bin, Bins, Floats, Ints, bins_of
+from schedgap.solvers.exact.gang_placement.patterns import Master, Patterns, Proven
 from schedgap.solvers.exact.gang_placement.vector_knapsack import MOST_MORE, VectorKnapsacks
 from schedgap.solvers.linear_program import INFINITY, LinearProgram, Optimum
 from schedgap.solvers.result import NO_DEADLINE, Deadline, SolveOptions
@@ -196,7 +197,9 @@ class Pricing(Master):
             return None
         proofs = [self.bound(price, factor) for price, factor in self.prices(solved.duals)]
         target = min(bound // scale for bound, _, scale in proofs)
-        decision = self._down(solved, target, options) if target > self.least else None
+        decision = self.exchanged(target, options)
+        if decision is None and target > self.least:
+            decision = self._down(solved, target, options)
         return Proven(max(target, self.least), decision)
 
     def _solved(self, deadline: Deadline = NO_DEADLINE) -> Optimum | None:

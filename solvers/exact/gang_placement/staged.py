@@ -1,10 +1,10 @@
 """Method `staged`: the components of the objective one after another, each an integer program of its own.
 
 Idea: the first component is solved, held at its optimum as a row, and the next one is solved. Each begins with
-cheaper relaxations that often close it: equal nodes, gangs and pods merged (`merged.py`), patterns of what a node
-holds (`patterns.py`), a bound by prices (`bound.py`). Source: ours; lexicographic goal programming is folklore.
-Guarantee: optimal where every component was closed, else `info` counts the closed ones. As the front desk starts it, it
-is never below the best rule that takes milliseconds.
+cheaper relaxations that often close it: sums over all nodes, with exchange between nodes (`exchange.py`), equal nodes,
+gangs and pods merged (`merged.py`), patterns of what a node holds (`patterns.py`), a bound by prices (`bound.py`).
+Source: ours; lexicographic goal programming is folklore. Guarantee: optimal where every component was closed, else
+`info` counts the closed ones. As the front desk starts it, it is never below the best rule that takes milliseconds.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ from schedgap.formulations.gang_placement.scale import components, encode
 from schedgap.solvers.engines.answer import rounded_bound
 from schedgap.solvers.engines.declarative import solve_declarative
 from schedgap.solvers.exact.gang_placement.bound import upper_bound
+from schedgap.solvers.exact.gang_placement.exchange import FEW_RUNS, exchange_of
 from schedgap.solvers.exact.gang_placement.merged import solve_merged
 from schedgap.solvers.exact.gang_placement.patterns import MOST_COLUMNS, Proven, patterns_of, solve_patterns
 from schedgap.solvers.exact.gang_placement.pricing import knapsacks_of, solve_priced
@@ -78,8 +79,10 @@ class _Stages:
                 self.best.propose(start, "start")
         if self.best.stage("bound"):
             self.best.tighten(upper_bound(self.instance))
+        if self.best.stage("exchange"):
+            self._exchange()
         stages = [("merged nodes", self._merge), ("patterns", self._fill)]
-        if self._priced():  # equal gangs are few, so that what merges them is large
+        if not self.best.finished() and self._priced():  # equal gangs are few, so that what merges them is large
             stages.reverse()
         for name, stage in stages:
             if self.best.stage(name):
@@ -100,6 +103,24 @@ class _Stages:
     def _merge(self) -> None:
         while len(self.held) < solvable(self.instance) and not self.best.finished() and self._merged():
             pass
+
+    def _exchange(self) -> None:
+        while not self.best.finished() and self._exchanged():
+            pass
+
+    def _exchanged(self) -> bool:
+        """The next component by sums over all bins; whether a decision meets their bound."""
+        exchange = exchange_of(self.instance, self.held) if len(self.held) < len(self.entries) else None
+        bound = None if exchange is None else exchange.most(self.options.deadline)
+        if exchange is None or bound is None:
+            return False
+        if self._met(bound):
+            return True
+        decision = exchange.decision(bound, FEW_RUNS, self.options)
+        if decision is None:
+            return False
+        self.best.propose(decision, "exchange")
+        return self._met(bound)
 
     def _fill(self) -> None:
         while self._weighs(len(self.held)) and not self.best.finished() and self._patterns():

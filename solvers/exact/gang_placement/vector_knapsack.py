@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from schedgap.formulations.common.compiled import njit_cached
-from schedgap.solvers.exact.gang_placement.patterns import Bins
+from schedgap.solvers.exact.gang_placement.bins import Bins
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
