@@ -248,14 +248,15 @@ GATES: dict[str, Gate] = {
         _gangs,
         solve_staged,
         _sets(
-            "programs", "bound + programs", "merged nodes", "bound + merged nodes", "patterns", "patterns + programs"
+            *("programs", "bound + programs", "merged nodes", "bound + merged nodes", "patterns"),
+            *("patterns + programs", "exchange", "exchange + programs"),
         ),
         frozenset({"programs"}),
         sets=1,
         near=0.0,
         gives_way=0.0,
         count=1_150,
-        owes=("programs", "merged nodes", "patterns"),
+        owes=("programs", "merged nodes", "patterns", "exchange"),
         most_open=Open(proofs=0.0, certificates=0.15),
         always=_alone,
     ),
