@@ -141,6 +141,13 @@ def test_full_nodes_of_two_resources_are_decided(nodes: int, per_node: int, load
     assert len(proven) >= 3 and {result.info["decided by"] for result in proven} == {"exchange"}
 
 
+def test_less_than_the_bound_is_tried_too() -> None:
+    """Sums allow all five pods, and each node holds two."""
+    instance = pods([(5, 6)] * 2, [(2, 2)] * 5, [(1, 0)] * 5)
+    result = solve_staged(instance, ALONE)
+    assert (result.objective, result.bound, result.info["found by"]) == (4, 5, "exchange")
+
+
 def test_it_agrees_with_patterns() -> None:
     for seed in range(6):
         instance = drawn(seed, 4, 4, 1.0, 2)

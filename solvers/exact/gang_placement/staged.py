@@ -33,6 +33,8 @@ from schedgap.solvers.exact.gang_placement.pricing import knapsacks_of, solve_pr
 from schedgap.solvers.incumbent import Incumbent
 from schedgap.solvers.result import Proof, Result, SolveOptions, Status
 
+TARGETS = 4
+"""Values from the bound of sums on, one less each, that exchange tries."""
 EngineName = Literal["cpsat", "highs", "cbc"]
 
 
@@ -114,12 +116,11 @@ class _Stages:
         bound = None if exchange is None else exchange.most(self.options.deadline)
         if exchange is None or bound is None:
             return False
-        if self._met(bound):
-            return True
-        decision = exchange.decision(bound, FEW_RUNS, self.options)
-        if decision is None:
-            return False
-        self.best.propose(decision, "exchange")
+        for target in range(bound, max(self._reached(), bound - TARGETS), -1):
+            decision = exchange.decision(target, FEW_RUNS, self.options)
+            if decision is not None:
+                self.best.propose(decision, "exchange")
+                break
         return self._met(bound)
 
     def _fill(self) -> None:
@@ -147,11 +148,8 @@ class _Stages:
 
     def _patterns(self) -> bool:
         """The next component with patterns of bins; whether a decision meets their bound."""
-        goal = len(self.held)
-        solution = self.best.solution
-        digits = self._digits(self._check(solution)) if solution is not None else []
-        least = digits[goal] if digits[:goal] == self.held and digits else -1
-        known = solution if least >= 0 else None
+        least = self._reached()
+        known = self.best.solution if least >= 0 else None
         task = self.instance, self.held, least, replace(self.options, start=known)
         proven = solve_patterns(*task)
         if proven is None or (proven.decision is None and proven.bound > least):
@@ -161,6 +159,12 @@ class _Stages:
         if proven.decision is not None:
             self.best.propose(proven.decision, "patterns")
         return self._met(proven.bound)
+
+    def _reached(self) -> int:
+        """The next component of the best decision where that has what is held, else -1."""
+        goal, solution = len(self.held), self.best.solution
+        digits = self._digits(self._check(solution)) if solution is not None else []
+        return digits[goal] if digits[:goal] == self.held and digits else -1
 
     def _met(self, bound: int) -> bool:
         """Keep the bound on the next component; whether the best decision has it, which is held then."""
