@@ -65,10 +65,10 @@ def sentence(audit: Audit) -> str:
     begin = f"your {load.jobs:,} jobs waited {span_of(waited)} on average; "
     if gains["jct"][1] < NOTHING:
         given = f", {audit.limit_condition}" if audit.limit_condition else ""
-        return f"{begin}with the same GPUs no schedule does better: nothing was avoidable{given}"
+        return f"{begin}with the same GPUs, one job on each, no schedule does better: nothing was avoidable{given}"
     if best is recorded:
-        return f"{begin}with the same GPUs no better schedule was found, and none waits less than {span_of(least)}"
-    return f"{begin}with the same GPUs {span_of(least, reached)} {'was' if least == reached else 'were'} possible"
+        return f"{begin}with the same GPUs, one job on each, no better schedule was found, and none waits less than {span_of(least)}"
+    return f"{begin}with the same GPUs, one job on each, {span_of(least, reached)} {'was' if least == reached else 'were'} possible"
 
 
 def answer_lines(audit: Audit) -> list[str]:

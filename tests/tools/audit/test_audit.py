@@ -113,6 +113,7 @@ def test_the_recorded_schedule_is_accepted_by_the_checker() -> None:
 def test_the_page_is_whole_and_fetches_nothing(slurm: Audit) -> None:
     page = audit_page(slurm)
     assert page.count("<svg") + page.count("<img") >= 3 and slurm.sentence[1:] in page
+    assert "; with the same GPUs, one job on each, " in slurm.sentence  # two that share one may be faster: a what-if
     assert "http://" not in page.replace("http://www.w3.org", "") and 'src="http' not in page and "<link" not in page
     json.dumps(slurm.to_dict(), allow_nan=False)
     assert max(map(len, slurm.to_text().split("assumed:")[0].splitlines())) <= 140
