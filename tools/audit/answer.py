@@ -62,13 +62,13 @@ def sentence(audit: Audit) -> str:
         return ""
     waited = (recorded.objective or 0.0) - audit.work
     reached, least = (max(0.0, value - audit.work) for value in (best.objective, side.bound))
-    begin = f"your {load.jobs:,} jobs waited {span_of(waited)} on average; "
+    begin = f"your {load.jobs:,} jobs waited {span_of(waited)} on average; with the same GPUs, one job on each, "
     if gains["jct"][1] < NOTHING:
         given = f", {audit.limit_condition}" if audit.limit_condition else ""
-        return f"{begin}with the same GPUs, one job on each, no schedule does better: nothing was avoidable{given}"
+        return f"{begin}no schedule does better: nothing was avoidable{given}"
     if best is recorded:
-        return f"{begin}with the same GPUs, one job on each, no better schedule was found, and none waits less than {span_of(least)}"
-    return f"{begin}with the same GPUs, one job on each, {span_of(least, reached)} {'was' if least == reached else 'were'} possible"
+        return f"{begin}no better schedule was found, and none waits less than {span_of(least)}"
+    return f"{begin}{span_of(least, reached)} {'was' if least == reached else 'were'} possible"
 
 
 def answer_lines(audit: Audit) -> list[str]:
