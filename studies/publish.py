@@ -284,8 +284,8 @@ def headline(papers: Sequence[dict[str, Json]]) -> str:
         else ""
     )
     return (
-        f"Of {total} claims of the evaluations of papers {names}, {told}; {hang} of these verdicts depend on a choice "
-        f"that the paper leaves open ([every claim](docs/reproduction.md)).{rest}"
+        f"Of {total} claims of the evaluations of papers {names}, {told}; {hang} of the {total} verdicts depend "
+        f"on a choice that the paper leaves open ([every claim](docs/reproduction.md)).{rest}"
     )
 
 
