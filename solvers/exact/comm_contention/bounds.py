@@ -48,8 +48,9 @@ def rest_bound(clock: float, left: Floats, state: States, tasks: Tasks) -> float
     """
     point = np.zeros((1, LEFT + left.shape[0]))
     point[0, CLOCK] = clock
-    point[0, LEFT:] = left
-    return float(set_bound(point, 1, state, tasks))
+    for i in range(left.shape[0]):
+        point[0, LEFT + i] = left[i]
+    return float(set_bound(point, point.shape[0], state, tasks))  # a literal 1 would be compiled apart
 
 
 @njit_cached
@@ -75,8 +76,12 @@ def set_bound(points: Floats, count: int, state: States, tasks: Tasks) -> float:
     O(count n^3).
     """
     n = state.shape[0]
-    least = np.full(LEFT + n, np.inf)
-    ordered = np.ones((n, n), np.bool_)  # [i, q]: nowhere has i less left than q
+    least, ordered = np.empty(LEFT + n), np.empty((n, n), np.bool_)  # [i, q]: nowhere has i less left than q
+    for d in range(LEFT + n):
+        least[d] = np.inf
+    for i in range(n):
+        for q in range(n):
+            ordered[i, q] = True
     for p in range(count):
         for d in range(LEFT + n):
             least[d] = min(least[d], points[p, d])
@@ -93,11 +98,13 @@ def set_bound(points: Floats, count: int, state: States, tasks: Tasks) -> float:
         whole = min(whole, value)
         apart = min(apart, value + _present(clock, points[p, LEFT : LEFT + n], ordered, state, tasks))
     volumes = least[LEFT:]
-    by_volume = volumes[:, None] >= volumes
+    for i in range(n):
+        for q in range(n):
+            ordered[i, q] = volumes[i] >= volumes[q]
     for j in range(n):
         if state[j] == WAITING and tasks.release[j] > clock:
             moved = _moved(volumes, tasks.release[j] - clock, state, tasks)
-            apart += _best_start(volumes, moved, tasks.size[j], by_volume, state, tasks)
+            apart += _best_start(volumes, moved, tasks.size[j], ordered, state, tasks)
     apart += _srpt(clock, volumes, state, tasks, False)
     return max(whole + _srpt(clock, volumes, state, tasks, True), apart)
 
@@ -170,9 +177,9 @@ def _srpt(clock: float, left: Floats, state: States, tasks: Tasks, with_active: 
     """The least sum of flow times on one machine of speed 1/b that may pause."""
     size, release, b, _ = tasks
     n = state.shape[0]
-    work = np.full(n, -1.0)
-    count = 0
+    work, count = np.empty(n), 0
     for i in range(n):
+        work[i] = -1.0
         if state[i] == WAITING:
             work[i] = b * size[i]
             count += 1

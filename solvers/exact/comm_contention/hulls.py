@@ -159,7 +159,8 @@ def thin(points: Floats, count: int, free: int, dimension: int, n: int, toleranc
                     high = p
             if points[high, axes[place]] - points[low, axes[place]] > spread:
                 spread = points[high, axes[place]] - points[low, axes[place]]
-                keep[:] = False
+                for p in range(count):
+                    keep[p] = False
                 keep[low] = True
                 keep[high] = True
     elif number == 2:
@@ -182,8 +183,9 @@ def _different(
 ) -> NDArray[np.bool_]:
     """Which points differ from every earlier one that stays; an equal one leaves it its mask."""
     mask = points.shape[1] - 1
-    keep = np.ones(count, np.bool_)
+    keep = np.empty(count, np.bool_)
     for p in range(count):
+        keep[p] = True
         for q in range(p):
             if keep[q]:
                 same = True

@@ -159,11 +159,13 @@ def _score(node: Node, tasks: Tasks, kept: Floats, start: Floats) -> None:
         point = node.points[p]
         total = _replay(point[LEFT + n : LEFT + 2 * n], tasks, kept[TOLERANCE_TIME])
         if total < np.inf:  # a replay may put a start before the completion that it follows
-            node.least[:] = point[LEFT : LEFT + n]
+            for i in range(n):
+                node.least[i] = point[LEFT + i]
             total = min(total, point[COST] + rest_bound(point[CLOCK], node.least, node.state, tasks))
         if total < kept[BEST]:
             kept[BEST] = total
-            start[:] = point[LEFT + n : LEFT + 2 * n]
+            for i in range(n):
+                start[i] = point[LEFT + n + i]
 
 
 @njit_part
@@ -296,8 +298,10 @@ def _push_children(children: Nodes, count: int, stack: Nodes, top: int) -> None:
             if children.bounds[c] > -np.inf and (worst < 0 or children.bounds[c] > children.bounds[worst]):
                 worst = c
         _copy(children.points[worst], stack.points[place], children.numbers[worst, COUNT])
-        stack.numbers[place] = children.numbers[worst]
-        stack.states[place] = children.states[worst]
+        for i in range(stack.numbers.shape[1]):
+            stack.numbers[place, i] = children.numbers[worst, i]
+        for i in range(stack.states.shape[1]):
+            stack.states[place, i] = children.states[worst, i]
         stack.bounds[place] = children.bounds[worst]
         children.bounds[worst] = -np.inf  # it has been moved
 
@@ -368,7 +372,7 @@ def interval_bound(points: Floats, state: States, tasks: Tasks) -> float:
             part = (piece + p) / PIECES
             for d in range(points.shape[1] - 1):  # the mask is no number
                 ends[p, d] = (1 - part) * points[0, d] + part * points[1, d]
-        bound = min(bound, set_bound(ends, 2, state, tasks))
+        bound = min(bound, set_bound(ends, ends.shape[0], state, tasks))
     return float(bound)
 
 
