@@ -168,7 +168,7 @@ def schedules(audit: Audit) -> Sheet:
     ]
     if side.bound is not None:
         limit = (duration(max(0.0, side.bound - audit.work)), "-", duration(side.bound), duration(side.weighted_bound))
-        cells.append(("no schedule is below", *limit, "-", ""))
+        cells.append(("no schedule is below (one job a GPU)", *limit, "-", ""))
     return Sheet(f"{side.capacity:,} GPUs, {side.what}", columns, cells)
 
 
@@ -197,7 +197,7 @@ def what_if(audit: Audit) -> Sheet:
         "-" if side.bound is None else duration(max(0.0, side.bound - audit.work)) for side in (base, *others)
     )
     rows = [(", ".join(same), *waits) for waits, same in cells.items()]
-    rows.append(("no schedule is below", *limits))
+    rows.append(("no schedule is below (one job a GPU)", *limits))
     titles = [side.what.removeprefix("what if: ") for side in others]
     columns = (Column("mean wait", right=False, width=40), Column("as it is"), *(Column(title) for title in titles))
     return Sheet("what if there were more or fewer GPUs", columns, rows)
