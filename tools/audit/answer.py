@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 import textwrap
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from math import ceil, floor, log10
 from typing import TYPE_CHECKING
 
 from schedgap.benchmarks.report.sheet import Column, Sheet
@@ -17,20 +18,24 @@ _UNITS = (100 * 3600.0, 86400.0, "days"), (100 * 60.0, 3600.0, "h"), (100.0, 60.
 _WIDE = 118
 NOTHING = 0.005
 """A smaller share than this is told as nothing."""
+_DUST = 1e-6
+"""Percent that rounding outwards forgives: errors of floats."""
 
 
 def span_of(*seconds: float) -> str:
-    """One duration or two with one unit: ``57 s``, ``3 to 8 s``, ``1.4 h``."""
+    """One duration, or a limit and what was reached, rounded outwards, in one unit: ``57 s``, ``3 to 8 s``."""
     _, size, name = next(unit for unit in _UNITS if max(seconds) >= unit[0])
     whole = len(seconds) > 1 and max(seconds) >= 5 * size and min(seconds) >= size
-    shown = list(dict.fromkeys(_amount(value / size, whole) for value in seconds))
+    ways = [floor, ceil] if len(seconds) > 1 else [round]
+    shown = list(dict.fromkeys(_amount(value / size, whole, way) for value, way in zip(seconds, ways, strict=True)))
     return f"{' to '.join(shown)} {name}"
 
 
-def _amount(value: float, whole: bool = False) -> str:
+def _amount(value: float, whole: bool = False, way: Callable[[float], int] = round) -> str:
     if whole or value >= 10 or value == round(value):
-        return f"{value:,.0f}"
-    return f"{value:.1f}" if value >= 1 else f"{value:.2g}"
+        return f"{way(value):,}"
+    digits = 1 if value >= 1 else 1 - floor(log10(value)) if value > 0 else 0
+    return f"{way(value * 10**digits) / 10**digits:.{digits}f}"
 
 
 def duration(seconds: float | None) -> str:
@@ -38,11 +43,17 @@ def duration(seconds: float | None) -> str:
     return "-" if seconds is None or math.isnan(seconds) else span_of(seconds)
 
 
+def outward(least: float, most: float) -> tuple[str, str]:
+    """Two shares in whole percent, the lower one rounded down and the upper one up."""
+    return f"{floor(100 * max(0.0, least) + _DUST)}%", f"{ceil(100 * most - _DUST)}%"
+
+
 def share(least: float, most: float) -> str:
-    """``at least 72%, at most 80%``; less than half a percent is nothing."""
+    """``at least 72%, at most 81%``; less than half a percent is nothing."""
     if most < NOTHING:
         return "nothing"
-    return f"at least {max(0.0, least):.0%}, at most {most:.0%}"
+    low, high = outward(least, most)
+    return f"at least {low}, at most {high}"
 
 
 def conditions(audit: Audit) -> str:

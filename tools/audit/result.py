@@ -14,7 +14,7 @@ from schedgap.benchmarks.importers.traces import TraceJob
 from schedgap.benchmarks.report.sheet import Column, Sheet
 from schedgap.benchmarks.text import fixed, percent, significant
 from schedgap.formulations.common.instance import Json, Solution
-from schedgap.tools.audit.answer import NOTHING, answer_lines, conditions, hours, sentence, share, short_text
+from schedgap.tools.audit.answer import NOTHING, answer_lines, conditions, hours, outward, sentence, share, short_text
 from schedgap.tools.audit.limit import Limit
 from schedgap.tools.audit.load import Clash, Load, Share
 from schedgap.tools.audit.scores import Scores
@@ -173,9 +173,7 @@ class Audit:
             return self._without_gains()
         waiting = gains.get("wait")
         text = f"avoidable: {share(*gains['jct'])} of the time between submission and end"
-        text += (
-            f" ({waiting[0]:.0%} to {waiting[1]:.0%} of the waiting)" if waiting and gains["jct"][1] >= NOTHING else ""
-        )
+        text += f" ({' to '.join(outward(*waiting))} of the waiting)" if waiting and gains["jct"][1] >= NOTHING else ""
         given = conditions(self) if gains["jct"][1] >= NOTHING else self.limit_condition
         return f"{text}, {given}" if given else text
 
@@ -188,8 +186,9 @@ class Audit:
             return "no record: the log does not say when jobs started; schedulers and bound only"
         side = self.sides[0]
         if not self.minimises and side.recorded and side.bound and side.best:
-            reached = [(side.recorded.objective or 0) / (of or math.nan) for of in (side.bound, side.best.objective)]
-            return f"the record reaches {reached[0]:.0%} to {reached[1]:.0%} of the best {self.unit.partition(',')[0]}"
+            was = side.recorded.objective or 0.0
+            least, most = (was / of if of else 1.0 for of in (side.bound, side.best.objective))
+            return f"the record reaches {' to '.join(outward(least, most))} of the best {self.unit.partition(',')[0]}"
         if side.recorded is None:
             return f"the record is no schedule of {self.problem}: schedulers and bound only"
         return "no scheduler finished and no bound is known: nothing can be said of what is avoidable"
@@ -243,7 +242,7 @@ class Audit:
             ]
         gains = self.avoidable(self.sides[0]) if load.full_queued else None  # without a queue no schedule is at fault
         for what, (least, most) in (gains or {}).items():
-            rows.append((f"avoidable of {_SHARES[what]}", f"at least {least:.0%}, at most {most:.0%}"))
+            rows.append((f"avoidable of {_SHARES[what]}", "at least {}, at most {}".format(*outward(least, most))))
         columns = (Column("the log", right=False, width=48), Column("", width=48))
         notes = (
             "utilisation, load: GPU time over that of all GPUs from the first submission to the last end, or without a "
@@ -277,7 +276,7 @@ class Audit:
         rows = [
             (
                 side.sharing,
-                *(best.name, significant(best.objective), significant(side.bound), f"{least:.0%}", f"{most:.0%}"),
+                *(best.name, significant(best.objective), significant(side.bound), *outward(least, most)),
             )
             for side, best, least, most in self.gains()
         ]

@@ -14,6 +14,7 @@ from support.audit_plain import best_means, plain_schedule, small_log
 from schedgap import audit
 from schedgap.benchmarks.sweep.progress import Progress
 from schedgap.solvers.certificates import checker
+from schedgap.tools.audit.answer import outward, share, span_of
 from schedgap.tools.audit.policies import POLICIES, ranks, schedule, search
 from schedgap.tools.audit.reached import Reached
 from schedgap.tools.audit.reading import held_of, read_cluster
@@ -176,3 +177,18 @@ def test_a_further_attempt_is_told_without_the_id_of_a_job_that_is_not_there(tmp
     head = "JobID|Submit|Start|End|State|AllocTRES|NodeList\n"
     (tmp_path / "log").write_text(head + row.format(0) + row.format(1))
     assert "41" not in next(note for note in audit(tmp_path / "log", methods=["fifo"]).notes if "attempt" in note)
+
+
+def test_a_limit_is_rounded_down_and_what_was_reached_up() -> None:
+    assert share(0.7339, 0.8025) == "at least 73%, at most 81%"
+    assert share(0.29, 0.29) == "at least 29%, at most 29%"  # 0.29 * 100 is 28.999999999999996
+    assert share(-0.2, 0.004) == "nothing" and share(-0.2, 0.006) == "at least 0%, at most 1%"
+    assert span_of(3.9, 7.1) == "3 to 8 s" and span_of(3.9) == "3.9 s" and span_of(0.0, 0.31) == "0 to 0.31 s"
+    assert span_of(0.0449, 0.311) == "0.044 to 0.32 s" and span_of(2.0, 2.0) == "2 s"
+    assert span_of(7199.0, 30000.0) == "1 to 9 h"
+
+
+def test_a_share_told_of_the_world_contains_the_exact_one() -> None:
+    for k in range(2001):
+        low, high = outward(k / 2000, k / 2000)
+        assert int(low[:-1]) * 20 <= k <= int(high[:-1]) * 20
