@@ -26,7 +26,7 @@ def span_of(*seconds: float) -> str:
     """One duration, or a limit and what was reached, rounded outwards, in one unit: ``57 s``, ``3 to 8 s``."""
     _, size, name = next(unit for unit in _UNITS if max(seconds) >= unit[0])
     whole = len(seconds) > 1 and max(seconds) >= 5 * size and min(seconds) >= size
-    ways = [floor, ceil] if len(seconds) > 1 else [round]
+    ways: list[Callable[[float], int]] = [floor, ceil] if len(seconds) > 1 else [round]
     shown = list(dict.fromkeys(_amount(value / size, whole, way) for value, way in zip(seconds, ways, strict=True)))
     return f"{' to '.join(shown)} {name}"
 
