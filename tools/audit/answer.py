@@ -106,7 +106,7 @@ def _weighted(audit: Audit, gains: Mapping[str, tuple[float, float]]) -> list[st
     least, most = gains["weighted"]
     told = f"nothing ({was})" if most < NOTHING else f"if so, {share(least, most)} ({was}, where {could} was possible)"
     return [
-        "each job weighted by its GPU time, so that it counts what idle GPUs cost while work waited: avoidable, " + told
+        f"each job weighted by its GPU time, so that many short jobs weigh no more than a large one: avoidable, {told}"
     ]
 
 
