@@ -205,7 +205,10 @@ class Kernel:
 
     def _compiled(self, args: tuple[Any, ...]) -> Callable[..., Any]:
         with kept_code.turn(self.name, first_use.counted), _little_collecting():
-            made: Callable[..., Any] = self._compile(*args)
+            from schedgap.formulations.common.machine.late_code import late_code
+
+            with late_code():
+                made: Callable[..., Any] = self._compile(*args)
         return made
 
     def _steps_left(self) -> int:
@@ -290,10 +293,6 @@ def _load_numba() -> Any:
     import numba
     from numba.core import types
     from numba.extending import typeof_impl
-
-    from schedgap.formulations.common.machine.late_code import make_code_late
-
-    make_code_late()
 
     @typeof_impl.register(Kernel)
     def type_of(kernel: Kernel, _context: object) -> Any:

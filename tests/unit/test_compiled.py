@@ -13,6 +13,7 @@ import tempfile
 import textwrap
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -21,6 +22,7 @@ from schedgap.formulations.common import compiled
 from schedgap.formulations.common.compiled import njit_cached
 from schedgap.formulations.common.errors import InputError
 from schedgap.formulations.common.machine import interpreted, kept_code
+from schedgap.formulations.common.machine.late_code import late_code
 
 Here = Callable[[], list[str]]
 
@@ -508,17 +510,21 @@ def test_what_only_kernels_call_has_no_code_of_its_own_and_raises_as_before(tmp_
 def test_code_that_was_left_out_is_made_when_it_is_asked_for() -> None:
     import numba
 
-    compiled._load_numba()
+    def two_functions() -> tuple[Any, Any]:
+        @numba.njit("int64(int64)", no_cpython_wrapper=True)
+        def inner(x: int) -> int:
+            return x + 1
 
-    @numba.njit("int64(int64)", no_cpython_wrapper=True)
-    def inner(x: int) -> int:
-        return x + 1
+        @numba.njit("int64(int64)")
+        def outer(x: int) -> int:
+            return 2 * int(inner(x))
 
-    @numba.njit("int64(int64)")
-    def outer(x: int) -> int:
-        return 2 * int(inner(x))
+        return next(iter(inner.overloads.values())), outer
 
-    one = next(iter(inner.overloads.values()))
+    with late_code():
+        one, outer = two_functions()
+    users, users_outer = two_functions()
+    assert not hasattr(users.library, "_schedgap_late") and users_outer(3) == 8  # a user's functions are as ever
     assert hasattr(one.library, "_schedgap_late") and outer(3) == 8
     pointer = one.library.get_pointer_to_function(one.fndesc.llvm_cfunc_wrapper_name)
     assert not hasattr(one.library, "_schedgap_late")
