@@ -22,6 +22,7 @@ from oracles.gang_placement import (
     hosted_case,
     parted_case,
     random_case,
+    shared_case,
     single_case,
     subgroup_case,
 )
@@ -454,6 +455,11 @@ def pods_alone(draw: Draw) -> Data:
     return data
 
 
+def devices_shared(draw: Draw) -> Data:
+    """Single pods with parts of devices, on nodes that have several."""
+    return shared_case(draw.getrandbits(32))
+
+
 Families = Mapping[str, Sequence[Callable[[Draw], Data]]]
 FAMILIES: Families = {
     "rar-ddls": (
@@ -468,7 +474,7 @@ FAMILIES: Families = {
     "ddl-cluster": (cluster, cluster, cluster_unplaced),
     "gang-placement": (
         *(gangs_waiting, gangs_waiting, gangs_by_flavour, gangs_in_parts, gangs_in_subgroups, gangs_alike),
-        *(pods_alone, pods_alone, pods_alone),
+        *(pods_alone, pods_alone, pods_alone, devices_shared, devices_shared),
     ),
 }
 

@@ -450,6 +450,34 @@ def single_case(seed: int) -> dict[str, Any]:
     return {"problem": "gang-placement", "nodes": nodes, "gangs": gangs, "objectives": objectives}
 
 
+def shared_case(seed: int) -> dict[str, Any]:
+    """A tiny instance of single pods on nodes whose devices they share, with other resources."""
+    rng = random.Random(f"shared {seed}")
+    nodes: list[dict[str, Any]] = []
+    for n in range(rng.choice([1, 1, 2])):
+        gpus = [rng.choice([1000, 1000, 1000, 600]) for _ in range(rng.choice([2, 2, 3]))]
+        nodes.append({"id": f"n{n}", "gpus": gpus, "free": {"cpu": rng.randint(3, 8)}})
+        if rng.random() < 0.5:
+            nodes[-1]["free"]["memory"] = rng.randint(3, 8)
+        if rng.random() < 0.3:
+            nodes[-1]["labels"] = {"z": rng.choice("pq")}
+    gangs = []
+    for g in range(rng.randint(3, 6 if len(nodes) == 1 else 5)):
+        pod: dict[str, Any] = {"count": 1, "gpu": rng.choice([300, 400, 400, 500, 600, 700, 1000, 2000])}
+        if rng.random() < 0.1:
+            pod["gpu"] = 0
+        if rng.random() < 0.7 or not pod["gpu"]:
+            pod["request"] = {"cpu": rng.randint(1, 3), "memory": rng.randint(0, 2)}
+        if rng.random() < 0.1:
+            pod["selector"] = {"labels": {"z": "p"}}
+        gang = {"id": f"g{g}", "weight": rng.choice([1, 1, 2, 2.5]), "priority": rng.choice([0, 0, 0, 1])}
+        gangs.append(gang | {"pods": [pod], "arrival": g})
+    if rng.random() < 0.2:  # more of the first gang's pods may follow
+        gangs[0] |= {"least": 1, "pods": [gangs[0]["pods"][0] | {"count": 2}]}
+    objectives = rng.choice([["weight"], ["weight"], ["weight", "topology"]])
+    return {"problem": "gang-placement", "nodes": nodes, "gangs": gangs, "objectives": objectives}
+
+
 def alike_case(seed: int) -> dict[str, Any]:
     """A tiny instance in which gangs, and nodes, are alike but for their names and arrivals, or in one thing not."""
     rng = random.Random(f"alike {seed}")

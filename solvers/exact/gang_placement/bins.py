@@ -68,21 +68,50 @@ def bins_of(instance: GangPlacementInstance) -> Bins | None:
         by_device = False
     if parts and (not by_device or any(shape.pieces > 1 for shape in shapes)):
         return None
+    return _grouped(instance, classes, [item or () for item in items], by_device, with_devices)
+
+
+@once_per_instance
+def shared_nodes(instance: GangPlacementInstance) -> Bins | None:
+    """Nodes as bins where single pods have parts of their devices; None where `bins_of` knows the instance, too.
+
+    What is free of the devices, the most first, tells classes of nodes apart; a kind is one pod.
+    """
+    classes = Classes(instance)
+    items = [_item(instance.gangs[members[0]]) for members in classes.gangs]
+    if not items or instance.with_moves or None in items or bins_of(instance) is not None:
+        return None
+    single = all(_pods(item or ()) == 1 for item in items)
+    if not single or any(shape.parts for item in items for shape, _ in item or ()):
+        return None
+    return _grouped(instance, classes, [item or () for item in items], None, True)
+
+
+def _grouped(
+    instance: GangPlacementInstance, classes: Classes, items: Sequence[Item], by_device: bool | None, with_devices: bool
+) -> Bins | None:
+    """Bins and kinds that are alike; by_device None: nodes, told apart by what is free of each device."""
+    shapes = [shape for item in items for shape, _ in item]
     kinds = {item: k for k, item in enumerate(dict.fromkeys(items))}
     kind = np.array([kinds[item] for item in items], dtype=np.int64)
     numbers = np.bincount(kind, weights=[len(members) for members in classes.gangs], minlength=len(kinds)).astype(int)
     names = sorted({name for shape in shapes for name, amount in shape.request.items() if amount})
-    sizes = np.array([_size(item or (), names) for item in kinds], dtype=np.int64)
+    sizes = np.array([_size(item, names) for item in kinds], dtype=np.int64)
     if not sizes.any(axis=1).all():  # whoever asks for nothing is in every pattern
         return None
-    alike: dict[tuple[tuple[bool, ...], tuple[int, ...]], list[Bin]] = {}
+    alike: dict[object, list[Bin]] = {}
+    facts: list[tuple[tuple[bool, ...], tuple[int, ...]]] = []
     for n, node in enumerate(instance.nodes):
-        takes = tuple(all(shape.selector.takes(node) for shape, _ in item or ()) for item in kinds)
-        for place, gpu in _bins(n, node, by_device):
-            gpu *= with_devices
-            alike.setdefault((takes, (gpu, *(node.free.get(name, 0) for name in names))), []).append(place)
-    accepted = np.array([which for which, _ in alike], dtype=np.int64)
-    capacity = np.array([free for _, free in alike], dtype=np.int64)
+        takes = tuple(all(shape.selector.takes(node) for shape, _ in item) for item in kinds)
+        rest = tuple(node.free.get(name, 0) for name in names)
+        shared = tuple(sorted(node.gpus)) if by_device is None else ()
+        for place, gpu in [(Bin(n, None), sum(node.gpus))] if by_device is None else _bins(n, node, by_device):
+            free = (gpu * with_devices, *rest)
+            if (takes, free, shared) not in alike:
+                facts.append((takes, free))
+            alike.setdefault((takes, free, shared), []).append(place)
+    accepted = np.array([which for which, _ in facts], dtype=np.int64)
+    capacity = np.array([free for _, free in facts], dtype=np.int64)
     return Bins(classes, list(alike.values()), kind, numbers * accepted, sizes, capacity)
 
 

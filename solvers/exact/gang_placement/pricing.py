@@ -2,9 +2,10 @@
 
 The linear program of `patterns` is solved by columns: a knapsack finds the pattern that is worth most at its duals, in
 whole numbers, so that the bound is counted without rounding: by dynamic programming where bins have one resource, else
-by search (`vector_knapsack`). What bins hold in the best decision is among the first columns. A decision comes from
-going down from the program's point: a pattern is used as often as it says, rounded down, another one once more, and so
-on; where the program then has less than the bound, that last pattern is used no more than before.
+by search (`vector_knapsack`), or over the devices of a node that pods share (`device_knapsack`). What bins hold in the
+best decision is among the first columns. A decision comes from going down from the program's point: a pattern is used
+as often as it says, rounded down, another one once more, and so on; where the program then has less than the bound,
+that last pattern is used no more than before. Of shared devices it comes from an integer program over the patterns.
 """
 
 from __future__ import annotations
@@ -20,8 +21,16 @@ from schedgap.formulations.common.instance import Solution
 from schedgap.formulations.gang_placement.instance import GangPlacementInstance
 from schedgap.formulations.gang_placement.scale import Component, components
 from schedgap.solvers.exact.gang_placement.bins import Bin, Bins, Floats, Ints, bins_of
+from schedgap.solvers.exact.gang_placement.device_knapsack import (
+    DeviceKnapsacks,
+    TooLong,
+    device_knapsacks_of,
+    hand_out,
+    held_layouts,
+)
 from schedgap.solvers.exact.gang_placement.patterns import Master, Patterns, Proven
 from schedgap.solvers.exact.gang_placement.vector_knapsack import MOST_MORE, VectorKnapsacks
+from schedgap.solvers.integer_program import IntegerProgram, SearchLimits
 from schedgap.solvers.linear_program import INFINITY, LinearProgram, Optimum
 from schedgap.solvers.result import NO_DEADLINE, Deadline, SolveOptions
 
@@ -33,6 +42,8 @@ MOST_TRIES, MOST_WRONG = 200, 30
 """Times that it goes down, and steps that are taken back on one way."""
 SHARE = 0.5
 """Part of the time that is left in which it goes down."""
+FEW_NODES = 500
+"""Nodes of the integer program's search over patterns of shared devices."""
 SLIGHT = 1e-6
 """Largest cost of a pattern when it goes down again."""
 NEARLY = 1e-6
@@ -51,9 +62,17 @@ def solve_priced(
     -----
     A knapsack takes O(items x capacity), the capacity divided by what all sizes share. Gilmore and Gomory (1961).
     """
-    knapsacks = knapsacks_of(instance)
+    shared = device_knapsacks_of(instance)
+    knapsacks = knapsacks_of(instance) if shared is None else None
     entries = components(instance)[: len(held) + 1]
-    if knapsacks is None or any(entry.kind != "weight" for entry in entries):
+    if any(entry.kind != "weight" for entry in entries):
+        return None
+    if shared is not None:
+        try:
+            return Shared(instance, shared, entries, held, least, options.start).proven(options)
+        except TooLong:
+            return None
+    if knapsacks is None:
         return None
     return Pricing(instance, knapsacks, entries, held, least, options.start).proven(options)
 
@@ -166,21 +185,24 @@ class Pricing(Master):
     def __init__(
         self,
         instance: GangPlacementInstance,
-        knapsacks: Knapsacks | VectorKnapsacks,
+        knapsacks: Knapsacks | VectorKnapsacks | DeviceKnapsacks,
         entries: Sequence[Component],
         held: Sequence[int],
         least: int,
         start: Solution | None = None,
     ) -> None:
-        self.knapsacks = knapsacks
+        self.instance, self.knapsacks = instance, knapsacks
         self.generated: dict[tuple[int, tuple[int, ...]], None] = {}
-        known = held_patterns(instance, knapsacks.places, start) if start is not None else ()
+        known = self._known(start) if start is not None else ()
         for b, pattern in itertools.chain(knapsacks.packed(), known):
             self.generated[b, tuple(pattern.tolist())] = None
         super().__init__(instance, self._table(knapsacks.places), entries, held, least)
         self.relaxed = LinearProgram()
         self.program(self.relaxed, np.arange(len(self.generated)), None)
         self.rounds = 0
+
+    def _known(self, start: Solution) -> Iterator[tuple[int, Ints]]:
+        return held_patterns(self.instance, self.knapsacks.places, start)
 
     def _table(self, places: Bins) -> Patterns:
         bin_of = np.array([b for b, _ in self.generated], dtype=np.int64)
@@ -291,3 +313,49 @@ class Pricing(Master):
     def _longer(self, bounds: Floats, value: float) -> Floats:
         """Bounds of all columns that there are now."""
         return np.concatenate([bounds, np.full(self.relaxed.columns - len(bounds), value)])
+
+
+class Shared(Pricing):
+    """Programs over patterns of nodes whose devices are shared."""
+
+    knapsacks: DeviceKnapsacks
+
+    def _known(self, start: Solution) -> Iterator[tuple[int, Ints]]:
+        return held_layouts(self.instance, self.knapsacks, start)
+
+    def proven(self, options: SolveOptions) -> Proven | None:
+        """The bound of the linear program, and the best decision of an integer program over its patterns."""
+        solved = self._solved(options.deadline)
+        if solved is None:
+            return None
+        duals, bins = np.abs(solved.duals), self.kinds + len(self.bins)
+        bound, _, scale = self.bound(duals[: self.kinds], duals[bins:])
+        target = bound // scale
+        if target <= self.least:
+            return Proven(max(target, self.least), None)
+        self.patterns = self._table(self.places)
+        kept = np.arange(len(self.generated))
+        search = IntegerProgram()
+        self.program(search, kept, None)
+        x = search.search(SearchLimits(FEW_NODES, options.deadline.part(SHARE))).x
+        if x is None:
+            return Proven(target, None)
+        whole = np.round(x).astype(np.int64)
+        return Proven(target, self.decision(whole[: len(self.numbers)], kept, whole[len(self.numbers) :]))
+
+    def decision(self, placed: Ints, kept: Ints, used: Ints) -> Solution:
+        """Gangs of each kind where the layouts of patterns have a place for it."""
+        waiting: dict[int, list[int]] = {}
+        for g, members in enumerate(self.places.classes.gangs):
+            waiting.setdefault(int(self.kind[g]), []).extend(members[: int(placed[g])])
+        bins = [iter(alike) for alike in self.places.bins]
+        patterns = list(self.generated)
+        placement = {}
+        for p, times in zip(kept.tolist(), used.tolist(), strict=True):
+            b = patterns[p][0]
+            for place in itertools.islice(bins[b], times):
+                for kind, node, devices in hand_out(self.instance, place, self.knapsacks.layouts[patterns[p]]):
+                    if waiting.get(kind):
+                        gang = self.instance.gangs[waiting[kind].pop()]
+                        placement[gang.id] = [{"group": 0, "node": node, "devices": devices}]
+        return {"placement": placement}

@@ -26,6 +26,7 @@ from schedgap.formulations.gang_placement.scale import components, encode
 from schedgap.solvers.engines.answer import rounded_bound
 from schedgap.solvers.engines.declarative import solve_declarative
 from schedgap.solvers.exact.gang_placement.bound import upper_bound
+from schedgap.solvers.exact.gang_placement.device_knapsack import device_knapsacks_of
 from schedgap.solvers.exact.gang_placement.exchange import FEW_RUNS, exchange_of
 from schedgap.solvers.exact.gang_placement.merged import solve_merged
 from schedgap.solvers.exact.gang_placement.patterns import MOST_COLUMNS, Proven, patterns_of, solve_patterns
@@ -100,7 +101,7 @@ class _Stages:
         """Whether patterns are too many for one integer program and are made by prices."""
         patterns = patterns_of(self.instance)
         many = patterns is None or len(patterns.counts) > MOST_COLUMNS
-        return many and knapsacks_of(self.instance) is not None
+        return many and (knapsacks_of(self.instance) or device_knapsacks_of(self.instance)) is not None
 
     def _merge(self) -> None:
         while len(self.held) < solvable(self.instance) and not self.best.finished() and self._merged():
