@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 from oracles.gang_placement import brute_force, hosted_case, single_case
+from support.placement_stages import checked_stages
 
 from schedgap.catalogue.registry import find_problem
 from schedgap.formulations.gang_placement.instance import GangPlacementInstance
@@ -145,11 +146,7 @@ def test_no_bound_of_a_small_class_is_below_the_optimum() -> None:
 @pytest.mark.parametrize("case", [single_case, hosted_case])
 @pytest.mark.parametrize("seed", range(60))
 def test_the_stage_is_right_on_tiny_instances(seed: int, case: Callable[[int], Data]) -> None:
-    instance = GangPlacementInstance.parse(case(seed))
-    result = solve_staged(instance, ALONE)
-    best = PROBLEM.check(instance, brute_force(instance)[1]).value
-    assert result.objective is not None and best is not None and result.objective <= best
-    assert result.bound is None or result.bound >= best
+    instance, result, best = checked_stages(case(seed), ALONE)
     if patterns_of(instance) is not None and all(entry.kind == "weight" for entry in components(instance)):
         assert (result.status, result.objective) == (Status.OPTIMAL, best)
 

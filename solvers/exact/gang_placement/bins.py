@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import NamedTuple
@@ -48,17 +48,21 @@ class Bins:
     capacity: Ints
 
 
+Item = tuple[tuple[Shape, int], ...]
+"""Shapes of pods that go to one bin together, each with its number."""
+
+
 @once_per_instance
 def bins_of(instance: GangPlacementInstance) -> Bins | None:
     """The bins and kinds of an instance; None where it has other rules than those of bins."""
-    classes = Classes(instance)
-    items = [_item(instance.gangs[members[0]]) for members in classes.gangs]
-    if not items or instance.with_moves or None in items:
+    gangs = _items(instance)
+    if gangs is None:
         return None
-    shapes = [shape for item in items for shape, _ in item or ()]
+    _, items = gangs
+    shapes = [shape for item in items for shape, _ in item]
     asked = any(amount for shape in shapes for amount in shape.request.values())
     with_devices = any(shape.gpu for shape in shapes)
-    by_device = all(shape.gpu <= WHOLE for shape in shapes) and all(_pods(item or ()) == 1 for item in items)
+    by_device = all(shape.gpu <= WHOLE for shape in shapes) and all(_pods(item) == 1 for item in items)
     parts = any(0 < shape.gpu < WHOLE for shape in shapes)
     if by_device and with_devices:
         by_device = parts or not asked
@@ -68,7 +72,10 @@ def bins_of(instance: GangPlacementInstance) -> Bins | None:
         by_device = False
     if parts and (not by_device or any(shape.pieces > 1 for shape in shapes)):
         return None
-    return _grouped(instance, classes, [item or () for item in items], by_device, with_devices)
+    split = _by_device if by_device else _by_node
+    return _grouped(
+        instance, *gangs, lambda n, node: ((place, gpu * with_devices, ()) for place, gpu in split(n, node))
+    )
 
 
 @once_per_instance
@@ -77,46 +84,51 @@ def shared_nodes(instance: GangPlacementInstance) -> Bins | None:
 
     What is free of the devices, the most first, tells classes of nodes apart; a kind is one pod.
     """
+    gangs = _items(instance)
+    if gangs is None or bins_of(instance) is not None:
+        return None
+    _, items = gangs
+    if any(_pods(item) != 1 for item in items) or any(shape.parts for item in items for shape, _ in item):
+        return None
+    return _grouped(instance, *gangs, lambda n, node: [(Bin(n, None), sum(node.gpus), tuple(sorted(node.gpus)))])
+
+
+@once_per_instance
+def _items(instance: GangPlacementInstance) -> tuple[Classes, list[Item]] | None:
+    """Classes of gangs, and what goes to one bin of each; None where a gang has other rules than those of bins."""
     classes = Classes(instance)
-    items = [_item(instance.gangs[members[0]]) for members in classes.gangs]
-    if not items or instance.with_moves or None in items or bins_of(instance) is not None:
-        return None
-    single = all(_pods(item or ()) == 1 for item in items)
-    if not single or any(shape.parts for item in items for shape, _ in item or ()):
-        return None
-    return _grouped(instance, classes, [item or () for item in items], None, True)
+    items = [item for members in classes.gangs if (item := _item(instance.gangs[members[0]])) is not None]
+    return None if instance.with_moves or not items or len(items) < len(classes.gangs) else (classes, items)
 
 
 def _grouped(
-    instance: GangPlacementInstance, classes: Classes, items: Sequence[Item], by_device: bool | None, with_devices: bool
+    instance: GangPlacementInstance,
+    classes: Classes,
+    items: Sequence[Item],
+    bins: Callable[[int, Node], Iterable[tuple[Bin, int, tuple[int, ...]]]],
 ) -> Bins | None:
-    """Bins and kinds that are alike; by_device None: nodes, told apart by what is free of each device."""
-    shapes = [shape for item in items for shape, _ in item]
+    """Bins and kinds that are alike.
+
+    Parameters
+    ----------
+    bins : bins of a node, each with its thousandths of devices, and with what else tells it apart
+    """
     kinds = {item: k for k, item in enumerate(dict.fromkeys(items))}
     kind = np.array([kinds[item] for item in items], dtype=np.int64)
     numbers = np.bincount(kind, weights=[len(members) for members in classes.gangs], minlength=len(kinds)).astype(int)
-    names = sorted({name for shape in shapes for name, amount in shape.request.items() if amount})
+    names = sorted({name for item in items for shape, _ in item for name, amount in shape.request.items() if amount})
     sizes = np.array([_size(item, names) for item in kinds], dtype=np.int64)
     if not sizes.any(axis=1).all():  # whoever asks for nothing is in every pattern
         return None
-    alike: dict[object, list[Bin]] = {}
-    facts: list[tuple[tuple[bool, ...], tuple[int, ...]]] = []
+    alike: dict[tuple[tuple[bool, ...], tuple[int, ...], tuple[int, ...]], list[Bin]] = {}
     for n, node in enumerate(instance.nodes):
         takes = tuple(all(shape.selector.takes(node) for shape, _ in item) for item in kinds)
         rest = tuple(node.free.get(name, 0) for name in names)
-        shared = tuple(sorted(node.gpus)) if by_device is None else ()
-        for place, gpu in [(Bin(n, None), sum(node.gpus))] if by_device is None else _bins(n, node, by_device):
-            free = (gpu * with_devices, *rest)
-            if (takes, free, shared) not in alike:
-                facts.append((takes, free))
-            alike.setdefault((takes, free, shared), []).append(place)
-    accepted = np.array([which for which, _ in facts], dtype=np.int64)
-    capacity = np.array([free for _, free in facts], dtype=np.int64)
+        for place, gpu, apart in bins(n, node):
+            alike.setdefault((takes, (gpu, *rest), apart), []).append(place)
+    accepted = np.array([which for which, _, _ in alike], dtype=np.int64)
+    capacity = np.array([free for _, free, _ in alike], dtype=np.int64)
     return Bins(classes, list(alike.values()), kind, numbers * accepted, sizes, capacity)
-
-
-Item = tuple[tuple[Shape, int], ...]
-"""Shapes of pods that go to one bin together, each with its number."""
 
 
 def _item(gang: Gang) -> Item | None:
@@ -143,12 +155,14 @@ def _size(item: Item, names: Sequence[str]) -> list[int]:
     return [gpu, *(sum(shape.request.get(name, 0) * count for shape, count in item) for name in names)]
 
 
-def _bins(n: int, node: Node, by_device: bool) -> Iterator[tuple[Bin, int]]:
-    """Bins of a node, each with what is free of its device, or of all that are entirely free."""
-    if by_device and node.gpus:
-        yield from ((Bin(n, d), part) for d, part in enumerate(node.gpus))
-    else:
-        yield Bin(n, None), WHOLE * sum(part == WHOLE for part in node.gpus)
+def _by_device(n: int, node: Node) -> Iterator[tuple[Bin, int]]:
+    """Devices of a node, each with what is free of it; the node where it has none."""
+    yield from ((Bin(n, d), part) for d, part in enumerate(node.gpus)) if node.gpus else _by_node(n, node)
+
+
+def _by_node(n: int, node: Node) -> Iterator[tuple[Bin, int]]:
+    """A node, with what is free of devices that are entirely free."""
+    yield Bin(n, None), WHOLE * sum(part == WHOLE for part in node.gpus)
 
 
 def whole_devices(instance: GangPlacementInstance) -> list[list[int]]:
