@@ -10,7 +10,8 @@ from support.work import PATIENCE
 
 from schedgap.formulations.rar_ddls.bounds import is_infeasible, lower_bound
 from schedgap.solvers import budget
-from schedgap.solvers.exact.rar_ddls.cp import solve_cp
+from schedgap.solvers.exact.rar_ddls.best_schedule import BestSchedule
+from schedgap.solvers.exact.rar_ddls.cp import _Stages, solve_cp
 from schedgap.solvers.result import Deadline, SolveOptions, Status, Termination
 from studies.speed.rar_ddls_grid import FAMILIES, contended_grid
 from studies.speed.rar_ddls_reach import contended_slots, cp_reach, method_reach
@@ -63,6 +64,15 @@ def test_the_interval_model_is_left_out_where_it_cannot_be_built(monkeypatch: py
     result = solve_cp(instance, SolveOptions(deadline=Deadline.after(PATIENCE), threads=1))
     assert result.termination is Termination.TOO_LARGE and result.info["reason"].startswith("interval model: ")
     assert result.solution is not None and result.bound is not None and check(instance, result.solution).feasible
+
+
+def test_a_limit_that_earlier_stages_used_up_does_not_make_the_model_large(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(budget, "seconds_per_nonzero", lambda: 1e3)
+    instance = contended_grid(0, jobs=20, servers=6, family="pairs")
+    incumbent = BestSchedule(instance, SolveOptions(deadline=Deadline.after(PATIENCE), threads=1))
+    incumbent.began -= 1e8  # what is left is the end of a limit that would have been long enough
+    assert incumbent.begin() and _Stages(incumbent).run() is Termination.TIME_LIMIT
+    assert "reason" not in incumbent.info
 
 
 def test_the_bound_never_exceeds_the_optimum() -> None:

@@ -22,7 +22,7 @@ from schedgap.solvers.exact.rar_ddls.intervals import IntervalModel
 from schedgap.solvers.exact.rar_ddls.overlaps import Overlaps
 from schedgap.solvers.exact.rar_ddls.search import LocalSearch
 from schedgap.solvers.exact.rar_ddls.slot_packing import SlotPacking
-from schedgap.solvers.result import Result, SolveOptions, Termination, package_version
+from schedgap.solvers.result import Deadline, Result, SolveOptions, Termination, package_version
 
 if TYPE_CHECKING:
     from schedgap.solvers.cp_sat.search import CpAnswer
@@ -97,7 +97,7 @@ class _Stages:
         self.options: list[JobOptions] = []
 
     def run(self) -> Termination | None:
-        """All stages; too large where the last one was left out."""
+        """All stages; too large where the last one would not fit into the whole limit, time limit where it would."""
         incumbent = self.incumbent
         if incumbent.options.start is not None:
             incumbent.propose(incumbent.options.start)
@@ -128,6 +128,9 @@ class _Stages:
         asked = incumbent.options
         reason = too_large(_NONZEROS_OF_PART * parts, asked.deadline, memory_limit=asked.memory_limit)
         if reason is not None:
+            whole = None if asked.deadline.moment is None else asked.deadline.moment - incumbent.began
+            if too_large(_NONZEROS_OF_PART * parts, Deadline.after(whole), memory_limit=asked.memory_limit) is None:
+                return Termination.TIME_LIMIT  # the earlier stages took the time; the model is not large
             incumbent.info["reason"] = f"interval model: {reason}"
             return Termination.TOO_LARGE
         if incumbent.stage("interval model"):
