@@ -9,6 +9,7 @@ the problem as the checker counts it (`formulations/rar_ddls/rates.py` says wher
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -94,7 +95,16 @@ class _Stages:
 
     def __init__(self, incumbent: BestSchedule) -> None:
         self.incumbent = incumbent
-        self.options: list[JobOptions] = []
+
+    @cached_property
+    def options(self) -> list[JobOptions]:
+        """Where each job may run, and how fast."""
+        return job_options(self.incumbent.instance)
+
+    @cached_property
+    def packing(self) -> SlotPacking:
+        """What can run at once."""
+        return SlotPacking(self.incumbent, self.options)
 
     def run(self) -> Termination | None:
         """All stages; too large where the last one would not fit into the whole limit, time limit where it would."""
@@ -102,28 +112,17 @@ class _Stages:
         if incumbent.options.start is not None:
             incumbent.propose(incumbent.options.start)
         search = LocalSearch(incumbent.instance, incumbent.options.seed)
-        if incumbent.stage("local search"):
-            search.run(incumbent, _FIRST_EFFORT)
-        incumbent.log("local search")
-        if incumbent.finished():
-            return None
-        self.options = job_options(incumbent.instance)
-        packing = SlotPacking(incumbent, self.options)
-        if incumbent.stage("slot packing"):
-            packing.raise_bound(incumbent, _PACKING_SHARE)
-        incumbent.log("slot packing")
-        if incumbent.finished():
-            return None
-        if incumbent.stage("packing without crossing"):
-            pack(incumbent, self.options)
-        incumbent.log("packing without crossing")
-        if incumbent.finished():
-            return None
-        if incumbent.stage("local search"):
-            search.run(incumbent, _SECOND_EFFORT)
-        incumbent.log("local search")
-        if incumbent.finished():
-            return None
+        for name, work in (
+            ("local search", lambda: search.run(incumbent, _FIRST_EFFORT)),
+            ("slot packing", lambda: self.packing.raise_bound(incumbent, _PACKING_SHARE)),
+            ("packing without crossing", lambda: pack(incumbent, self.options)),
+            ("local search", lambda: search.run(incumbent, _SECOND_EFFORT)),
+        ):
+            if incumbent.stage(name):
+                work()
+            incumbent.log(name)
+            if incumbent.finished():
+                return None
         parts = sum(len(option.local) + int(np.count_nonzero(option.share)) for option in self.options)
         asked = incumbent.options
         reason = too_large(_NONZEROS_OF_PART * parts, asked.deadline, memory_limit=asked.memory_limit)
@@ -134,24 +133,24 @@ class _Stages:
             incumbent.info["reason"] = f"interval model: {reason}"
             return Termination.TOO_LARGE
         if incumbent.stage("interval model"):
-            self.overlaps(packing)
+            self.overlaps()
         return None
 
-    def overlaps(self, packing: SlotPacking) -> None:
+    def overlaps(self) -> None:
         """The interval model with contention: is there a schedule that meets the bound, then what is the shortest."""
         incumbent = self.incumbent
         while not incumbent.finished() and (gap := incumbent.ceiling - incumbent.lower + 1) <= _NARROW:
-            if not self._search(packing, incumbent.lower, 1 / gap):
+            if not self._search(incumbent.lower, 1 / gap):
                 break
         if not incumbent.finished():
-            self._search(packing, incumbent.ceiling, 1.0)
+            self._search(incumbent.ceiling, 1.0)
 
-    def _search(self, packing: SlotPacking, high: int, share: float) -> bool:
+    def _search(self, high: int, share: float) -> bool:
         """Schedules of at most `high` slots, refined until the model is exact; whether it came to its end.
 
         With `high` at the bound there is nothing to minimise, and CP-SAT refutes it sooner.
         """
-        incumbent = self.incumbent
+        incumbent, packing = self.incumbent, self.packing
         intervals = IntervalModel(incumbent.instance, self.options, incumbent.lower, high, contention=True)
         overlaps = Overlaps(intervals, packing.grades)
         overlaps.add_needs(packing.needs, packing.grades)
