@@ -112,12 +112,13 @@ class _Stages:
         if incumbent.options.start is not None:
             incumbent.propose(incumbent.options.start)
         search = LocalSearch(incumbent.instance, incumbent.options.seed)
-        for name, work in (
+        stages: tuple[tuple[str, Callable[[], object]], ...] = (
             ("local search", lambda: search.run(incumbent, _FIRST_EFFORT)),
             ("slot packing", lambda: self.packing.raise_bound(incumbent, _PACKING_SHARE)),
             ("packing without crossing", lambda: pack(incumbent, self.options)),
             ("local search", lambda: search.run(incumbent, _SECOND_EFFORT)),
-        ):
+        )
+        for name, work in stages:
             if incumbent.stage(name):
                 work()
             incumbent.log(name)
