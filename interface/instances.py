@@ -157,12 +157,11 @@ def to_networkx(instance: InstanceLike) -> networkx.DiGraph[str]:
     >>> graph.is_directed()
     True
     """
-    from schedgap.formulations.common import substrate
-
     problem, given = read_instance(instance)
-    if not isinstance(given, substrate.SubstrateInstance):
+    if not hasattr(given, "to_networkx"):
         raise InputError(f"problem {problem.id}: its instances have no network")
-    return substrate.to_networkx(given)
+    graph: networkx.DiGraph[str] = given.to_networkx()
+    return graph
 
 
 def from_networkx(graph: networkx.Graph[Hashable], problem: str, name: str = "network", **fields: object) -> Instance:
@@ -190,12 +189,10 @@ def from_networkx(graph: networkx.Graph[Hashable], problem: str, name: str = "ne
     >>> len(from_networkx(graph, "g-vne", jobs=[job]).links)
     2
     """
-    from schedgap.formulations.common import substrate
-
     row = find_problem(problem)
-    if not issubclass(row.instance_class, substrate.SubstrateInstance):
+    if not hasattr(row.instance_class, "parts_of"):
         raise InputError(f"problem {row.id}: its instances have no network")
-    return parse({"problem": row.id, "name": name, **substrate.parts_of(graph), **fields}, source=name)
+    return parse({"problem": row.id, "name": name, **row.instance_class.parts_of(graph), **fields}, source=name)
 
 
 def schema(problem: str) -> dict[str, Json]:

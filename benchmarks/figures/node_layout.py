@@ -9,7 +9,7 @@ import networkx
 import numpy as np
 from numpy.typing import NDArray
 
-from schedgap.formulations.common.substrate import SubstrateInstance, to_networkx
+from schedgap.formulations.g_vne.substrate import SubstrateInstance
 
 MOST_IN_A_ROW = 64
 """Hosts in a row; where there are more, layers become circles."""
@@ -30,7 +30,7 @@ def layout(instance: SubstrateInstance) -> Floats:
     switches inside. Any other is laid out by graph distances (Kamada and Kawai), or by forces where it is large.
     """
     hosts = [bool(server.resources) for server in instance.servers]
-    graph = networkx.relabel_nodes(to_networkx(instance), instance.server_index).to_undirected()
+    graph = networkx.relabel_nodes(instance.to_networkx(), instance.server_index).to_undirected()
     layered = any(hosts) and not all(hosts) and networkx.is_connected(graph)
     if layered and not any(hosts[a] and hosts[b] for a, b in graph.edges):
         return _layers(graph, hosts)

@@ -6,11 +6,11 @@ from decimal import ROUND_HALF_EVEN, Context, Decimal
 from fractions import Fraction
 
 from schedgap.formulations.common.check import CheckReport, Violation
-from schedgap.formulations.common.check_rings import check_rings, known_rings
 from schedgap.formulations.common.errors import InputError
 from schedgap.formulations.common.numbers import CHECK_TOLERANCE, exact
 from schedgap.formulations.ddljs.instance import DdljsInstance, Job
 from schedgap.formulations.ddljs.solution import DdljsSolution
+from schedgap.formulations.g_vne.check_rings import check_rings, known_rings
 
 DIGITS = 60
 """Decimal digits that roots, logarithms and exponentials are rounded to."""
@@ -33,7 +33,7 @@ def check(instance: DdljsInstance, solution: DdljsSolution) -> CheckReport:
     Returns
     -------
     CheckReport
-        Violations, slot by slot, of what :func:`~schedgap.formulations.common.check_rings.check_rings` looks at,
+        Violations, slot by slot, of what :func:`~schedgap.formulations.g_vne.check_rings.check_rings` looks at,
         and of arrival, ring size (2) and budget (3). ``objective`` is sum mu_i(efficiency worker-slots) over all
         jobs, those that never ran included: exact for linear utilities, within 1e-55 of the scale otherwise.
         ``details``: ``worker_slots`` and ``utility`` by job, ``server_use`` and ``link_use``, the largest shares

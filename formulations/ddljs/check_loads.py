@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from schedgap.formulations.common.check import CheckReport
-from schedgap.formulations.common.check_rings import loads_measured, overloads
 from schedgap.formulations.ddljs.check import check
 from schedgap.formulations.ddljs.instance import DdljsInstance
 from schedgap.formulations.ddljs.solution import DdljsSolution
+from schedgap.formulations.g_vne.check_rings import loads_measured, overloads
 
 
 def check_loads(instance: DdljsInstance, solution: DdljsSolution) -> CheckReport:

@@ -17,7 +17,7 @@ from schedgap.formulations.common.instance import (
     Positive,
     unique_ids,
 )
-from schedgap.formulations.common.substrate import (
+from schedgap.formulations.g_vne.substrate import (
     MOST_WORKERS,
     Finite,
     RingJob,

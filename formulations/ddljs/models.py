@@ -30,12 +30,12 @@ from schedgap.formulations.common.declarative import DeclarativeModel
 from schedgap.formulations.common.instance import Solution
 from schedgap.formulations.common.layout import Layout, RowFamily, Term, VariableFamily
 from schedgap.formulations.common.numbers import MAXIMISE
-from schedgap.formulations.common.substrate import common_step, most_multiples, row_limit
 from schedgap.formulations.ddljs.closed_walks import Arc, contiguous, ring_of, uses_of
 from schedgap.formulations.ddljs.instance import DdljsInstance
 from schedgap.formulations.ddljs.reach import Reach, Region, reaches
 from schedgap.formulations.ddljs.utility import utility
 from schedgap.formulations.ddljs.utility_tables import resolution, table
+from schedgap.formulations.g_vne.substrate import common_step, most_multiples, row_limit
 
 Value = Callable[[pulp.LpVariable], float]
 

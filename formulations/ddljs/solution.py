@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from schedgap.formulations.common.solution import Listed, TypedSolution
-from schedgap.formulations.common.substrate import (
+from schedgap.formulations.g_vne.substrate import (
     RingSolution,
 )
 

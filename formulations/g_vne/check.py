@@ -5,8 +5,8 @@ from __future__ import annotations
 from fractions import Fraction
 
 from schedgap.formulations.common.check import CheckReport, Violation
-from schedgap.formulations.common.check_rings import check_rings, known_rings, loads_measured, overloads
 from schedgap.formulations.common.numbers import exact
+from schedgap.formulations.g_vne.check_rings import check_rings, known_rings, loads_measured, overloads
 from schedgap.formulations.g_vne.instance import GVneInstance, GVneSolution
 
 

@@ -9,7 +9,7 @@ from pydantic import FailFast, Field, model_validator
 
 from schedgap.formulations.common.instance import MOST_JOBS, unique_ids
 from schedgap.formulations.common.numbers import unit_of
-from schedgap.formulations.common.substrate import MOST_WORKERS, Finite, RingJob, RingSolution, SubstrateInstance
+from schedgap.formulations.g_vne.substrate import MOST_WORKERS, Finite, RingJob, RingSolution, SubstrateInstance
 
 ORDINARY = (0.1, 1e6)
 """Where the largest utility of an instance may be so that tolerances of 1e-9 mean what they should."""

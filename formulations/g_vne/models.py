@@ -27,10 +27,10 @@ from schedgap.formulations.common.declarative import DeclarativeModel
 from schedgap.formulations.common.instance import Solution
 from schedgap.formulations.common.layout import Layout, Role, RowFamily, Term, VariableFamily
 from schedgap.formulations.common.numbers import MAXIMISE
-from schedgap.formulations.common.substrate import common_step, row_limit
 from schedgap.formulations.g_vne.instance import GVneInstance
 from schedgap.formulations.g_vne.network_tables import NetworkTables, tables
 from schedgap.formulations.g_vne.simple_rings import contiguous_ring
+from schedgap.formulations.g_vne.substrate import common_step, row_limit
 
 Value = Callable[[pulp.LpVariable], float]
 

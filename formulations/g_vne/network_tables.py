@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from schedgap.formulations.common.instance import once_per_instance
-from schedgap.formulations.common.substrate import most_multiples
 from schedgap.formulations.g_vne.instance import GVneInstance
+from schedgap.formulations.g_vne.substrate import most_multiples
 
 Ints = NDArray[np.int64]
 

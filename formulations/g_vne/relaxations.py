@@ -14,10 +14,10 @@ from schedgap.formulations.common.errors import ModelRefused
 from schedgap.formulations.common.instance import Solution
 from schedgap.formulations.common.layout import Layout, RowFamily, Term, VariableFamily
 from schedgap.formulations.common.numbers import MAXIMISE
-from schedgap.formulations.common.substrate import common_step, row_limit
 from schedgap.formulations.g_vne.instance import GVneInstance
 from schedgap.formulations.g_vne.models import sizes
 from schedgap.formulations.g_vne.network_tables import NetworkTables, tables
+from schedgap.formulations.g_vne.substrate import common_step, row_limit
 
 Path = list[int]
 

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from schedgap.formulations.common.instance import Json, Solution
-from schedgap.formulations.common.substrate import MOST_WORKERS, SubstrateInstance
+from schedgap.formulations.g_vne.substrate import MOST_WORKERS, SubstrateInstance
 
 SLACK = 5e-10
 """Relative tolerance of capacities: half of the checker's, which leaves room for rounding in sums of floats."""

@@ -14,11 +14,11 @@ import numpy as np
 from pydantic import Field
 
 from schedgap.formulations.common.numbers import CHECK_TOLERANCE, agrees, exact
-from schedgap.formulations.common.substrate import common_step
 from schedgap.formulations.ddljs.instance import DdljsInstance
 from schedgap.formulations.ddljs.utility import gain, highest
 from schedgap.formulations.g_vne.instance import GVneInstance, Job
 from schedgap.formulations.g_vne.ring_network import Ring, rings_of
+from schedgap.formulations.g_vne.substrate import common_step
 from schedgap.heuristics.common.run import HeuristicRun
 from schedgap.heuristics.common.variant import variant
 from schedgap.heuristics.ddljs.greedy_state import GreedyState, place_largest

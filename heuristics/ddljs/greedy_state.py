@@ -9,11 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from schedgap.formulations.common.instance import Solution
-from schedgap.formulations.common.substrate import Link, Server
 from schedgap.formulations.ddljs.instance import DdljsInstance
 from schedgap.formulations.ddljs.reach import reaches
 from schedgap.formulations.ddljs.utility import LONGEST, gain, steepest, steepest_up_to
 from schedgap.formulations.g_vne.ring_network import Need, Ring, RingNetwork
+from schedgap.formulations.g_vne.substrate import Link, Server
 from schedgap.heuristics.common.run import HeuristicRun
 
 Floats = NDArray[np.float64]

@@ -16,8 +16,8 @@ from oracles import TooManyError
 from schedgap.benchmarks.instances.g_vne.random import tiny
 from schedgap.formulations.common.instance import Solution
 from schedgap.formulations.common.numbers import exact
-from schedgap.formulations.common.substrate import SubstrateInstance
 from schedgap.formulations.g_vne.instance import GVneInstance, Job
+from schedgap.formulations.g_vne.substrate import SubstrateInstance
 from schedgap.solvers.result import Result, SolveOptions, Status, Termination
 
 Load = tuple[int, ...]

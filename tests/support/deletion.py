@@ -14,8 +14,15 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-RULES = {"comm_orders": "comm_contention", "ddl_paths": "ddl_cluster", "gang_prices": "gang_placement"}
-"""Problem (with underscores) of a file of certificates' rules that has another name; rules that two share stay."""
+RULES = {
+    "comm_orders": "comm_contention",
+    "ddl_paths": "ddl_cluster",
+    "gang_prices": "gang_placement",
+    "rings": "g_vne",
+    "ring_prices": "g_vne",
+    "node_layout": "g_vne",
+}
+"""Problem (with underscores) of a file of rules or figures that has another name; rules that two share stay."""
 
 
 BUILT_ON = {"evaluation": frozenset({"library", "online"})}

@@ -8,7 +8,7 @@ import pytest
 
 from schedgap.formulations.common.errors import ModelRefused
 from schedgap.formulations.common.numbers import CHECK_TOLERANCE, exact
-from schedgap.formulations.common.substrate import common_step, row_limit
+from schedgap.formulations.g_vne.substrate import common_step, row_limit
 from schedgap.solvers.engines import engine
 from schedgap.solvers.engines.arrays import model_arrays
 from schedgap.solvers.engines.declarative import worst_broken_row

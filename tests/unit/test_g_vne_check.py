@@ -7,9 +7,9 @@ from support.checks import g_vne as check
 from support.checks import g_vne_loads as check_loads
 
 from schedgap.formulations.common.errors import InputError
-from schedgap.formulations.common.substrate import most_multiples, worker_cap
 from schedgap.formulations.g_vne.instance import GVneInstance
 from schedgap.formulations.g_vne.simple_rings import contiguous_ring, without_cycles
+from schedgap.formulations.g_vne.substrate import most_multiples, worker_cap
 
 
 def data() -> dict[str, Any]:

@@ -14,10 +14,9 @@ from schedgap.benchmarks.figures.style import as_svg
 from schedgap.benchmarks.importers import import_instance
 from schedgap.benchmarks.instances import make_instance, workload_of
 from schedgap.benchmarks.instances.g_vne.random import fat, large_tree, racks, random, small, tiny
-from schedgap.benchmarks.instances.substrates import fat_tree, random_graph
+from schedgap.benchmarks.instances.g_vne.substrates import fat_tree, random_graph
 from schedgap.catalogue.g_vne import PROBLEM as G_VNE
 from schedgap.formulations.common.errors import InputError
-from schedgap.formulations.common.substrate import to_networkx
 from schedgap.formulations.g_vne.instance import GVneInstance
 from schedgap.heuristics.g_vne.greedy import greedy
 
@@ -33,7 +32,7 @@ def test_a_preset_depends_on_the_seed_only(preset: str) -> None:
     assert make_instance(G_VNE, preset, 3).to_dict() == first.to_dict()
     assert make_instance(G_VNE, preset, 4).content_hash() != first.content_hash()
     assert GVneInstance.parse(first.to_dict()).content_hash() == first.content_hash()
-    assert networkx.is_strongly_connected(to_networkx(first))  # type: ignore[arg-type]
+    assert networkx.is_strongly_connected(first.to_networkx())  # type: ignore[arg-type]
 
 
 def test_tiny_has_some_of_everything() -> None:
@@ -42,10 +41,10 @@ def test_tiny_has_some_of_everything() -> None:
     assert kinds == {"tree", "general"}
     assert {len(instance.resources) for instance in made} == {1, 2}
     assert any(worth < 0 for instance in made for job in instance.jobs for worth in job.utility)
-    assert any(len(to_networkx(i).edges) % 2 for i in made)  # one-way links
+    assert any(len(i.to_networkx().edges) % 2 for i in made)  # one-way links
     assert any(amount != int(amount) for i in made for s in i.servers for amount in s.resources.values())
     for instance in made:
-        graph = to_networkx(instance).to_undirected()
+        graph = instance.to_networkx().to_undirected()
         assert networkx.is_forest(graph) or "general" in instance.name
 
 
@@ -85,7 +84,7 @@ def test_fat_tree_and_random_graph_have_their_shape() -> None:
     lone = random_graph(np.random.default_rng(0), servers=1)
     assert len(lone.servers) == 1 and not lone.links
     tree = large_tree(0, servers=40, racks=5, jobs=3)
-    assert networkx.is_tree(to_networkx(tree).to_undirected())
+    assert networkx.is_tree(tree.to_networkx().to_undirected())
 
 
 GML = """graph [
@@ -169,7 +168,7 @@ def test_clos_table(tmp_path: Path) -> None:
         *("h0", "h1", "h2"),
         *("G1/P1/S1", "G1/P1", "G1", "G1/P1/S2", "G2/P1/S1", "G2/P1", "G2", "top"),
     ]
-    assert networkx.is_tree(to_networkx(instance).to_undirected())
+    assert networkx.is_tree(instance.to_networkx().to_undirected())
     assert next(link.bandwidth for link in instance.links if link.source == "h0") == 50
     assert any("3 hosts below 8 switches" in note for note in notes)
     for text, words in (
@@ -200,7 +199,7 @@ def test_real_networks_where_they_are() -> None:
     clos, _ = import_instance(G_VNE, "clos", [REAL / "lingjun" / "topo.csv"], settings={"jobs": 5})
     assert isinstance(clos, GVneInstance)
     assert sum(bool(server.resources) for server in clos.servers) == 847
-    assert networkx.is_tree(to_networkx(clos).to_undirected())
+    assert networkx.is_tree(clos.to_networkx().to_undirected())
 
 
 def test_the_figure_shows_nodes_rings_and_loads() -> None:

@@ -13,7 +13,7 @@ import pytest
 from schedgap import plot, solve
 from schedgap.benchmarks.figures.style import new_figure, save
 from schedgap.benchmarks.importers import import_instance
-from schedgap.benchmarks.importers.substrate_files import gml_substrate
+from schedgap.benchmarks.instances.g_vne.network_files import gml_substrate
 from schedgap.benchmarks.report import export
 from schedgap.catalogue.registry import find_problem, parse_instance
 from schedgap.formulations.common.errors import InputError

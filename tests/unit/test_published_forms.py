@@ -9,12 +9,12 @@ from schedgap.benchmarks.instances.ddljs.families import FAMILIES, conflicts, st
 from schedgap.benchmarks.instances.rar_ddls.random import tiny
 from schedgap.catalogue.registry import all_problems, find_problem
 from schedgap.catalogue.run import run_method
-from schedgap.formulations.common.check_rings import overloads
 from schedgap.formulations.common.errors import InputError
 from schedgap.formulations.ddljs.check import check
 from schedgap.formulations.ddljs.check_loads import check_loads
 from schedgap.formulations.ddljs.profile import Profile
 from schedgap.formulations.ddljs.solution import DdljsSolution
+from schedgap.formulations.g_vne.check_rings import overloads
 from schedgap.heuristics.common.variant import variant
 from schedgap.heuristics.ddljs.gadget import gadget, gadget_printed
 from schedgap.heuristics.gpu_sharing.sharing import sjf_bsbf

@@ -6,11 +6,11 @@ from collections.abc import Mapping, Sequence
 
 from pydantic import ValidationError
 
-from schedgap.formulations.common.check_rings import check_rings, known_rings
 from schedgap.formulations.common.errors import InputError
 from schedgap.formulations.common.instance import Json, Solution
-from schedgap.formulations.common.substrate import Ring
 from schedgap.formulations.ddljs.instance import DdljsInstance
+from schedgap.formulations.g_vne.check_rings import check_rings, known_rings
+from schedgap.formulations.g_vne.substrate import Ring
 from schedgap.heuristics.ddljs.gadget import slot_rings
 from schedgap.heuristics.ddljs.greedy_state import GreedyState
 from schedgap.heuristics.ddljs.inner import Asked

@@ -2,26 +2,27 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, TypeAlias
 
 import numpy as np
 from pydantic import Field
 
-from schedgap.benchmarks.instances.options import Jobs, Racks, Servers, Slots, Workers
-from schedgap.benchmarks.instances.substrates import (
+from schedgap.benchmarks.instances.g_vne.substrates import (
     PAPER_GPUS,
     PAPER_RACK_LINKS,
     PAPER_SERVER_LINKS,
+    Racks,
     Substrate,
+    Workers,
     no_empty_racks,
     rack_tree,
     random_graph,
 )
+from schedgap.benchmarks.instances.options import Jobs, Servers
 from schedgap.formulations.ddljs.instance import DdljsInstance
 
 KINDS = ("linear", "sqrt", "log1p", "sigmoid")
-
-
+Slots: TypeAlias = Annotated[int, Field(ge=1, le=100000, description="slots")]
 NEVER_RAN = 1e-9
 """The work that a job which never ran counts as having, with ``log``."""
 

@@ -9,12 +9,12 @@ from pydantic import Field
 
 from schedgap.benchmarks.importers.throughputs import timed
 from schedgap.benchmarks.importers.traces import Trace
-from schedgap.benchmarks.instances.substrates import (
+from schedgap.benchmarks.instances.g_vne.substrates import (
     Substrate,
 )
 from schedgap.formulations.common.errors import InputError
-from schedgap.formulations.common.substrate import MOST_WORKERS
 from schedgap.formulations.ddljs.instance import LONGEST_HORIZON, DdljsInstance
+from schedgap.formulations.g_vne.substrate import MOST_WORKERS
 
 
 def to_ddljs(

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from schedgap.benchmarks.importers.substrate_files import network_importers
 from schedgap.benchmarks.importers.traces import trace_importers
 from schedgap.benchmarks.instances.ddljs.quick import ROWS
 from schedgap.benchmarks.instances.ddljs.random import on_substrate, paper, small, tiny
 from schedgap.benchmarks.instances.ddljs.traces import to_ddljs
+from schedgap.benchmarks.instances.g_vne.network_files import network_importers
 from schedgap.catalogue.workload import Drawing, Preset, Trial, Workload
 
 

@@ -3,29 +3,36 @@
 from __future__ import annotations
 
 import math
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, TypeAlias
 
 import numpy as np
 from pydantic import Field
 
-from schedgap.benchmarks.instances.options import Jobs, Memory, Racks, Servers, Shape, Tightness, Workers
-from schedgap.benchmarks.instances.substrates import (
+from schedgap.benchmarks.instances.g_vne.substrates import (
     PAPER_GPUS,
     PAPER_RACK_LINKS,
     PAPER_SERVER_LINKS,
+    Racks,
     Range,
     Resources,
     Substrate,
+    Workers,
     fat_tree,
     gpus_only,
     no_empty_racks,
     rack_tree,
     random_graph,
 )
+from schedgap.benchmarks.instances.options import Jobs, Servers
 from schedgap.formulations.common.instance import Json
 from schedgap.formulations.g_vne.instance import GVneInstance
 
 SHAPES = ("tree", "general")
+Shape: TypeAlias = Annotated[
+    Literal["tree", "general"] | None, Field(description="shape of the network; either where not given")
+]
+Memory: TypeAlias = Annotated[bool, Field(description="a second resource")]
+Tightness: TypeAlias = Annotated[float, Field(ge=0.001, le=10**6, description="how much narrower all links are")]
 
 
 def tiny(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from functools import partial
 
-from schedgap.benchmarks.importers.substrate_files import network_importers
+from schedgap.benchmarks.instances.g_vne.network_files import network_importers
 from schedgap.benchmarks.instances.g_vne.quick import ROWS
 from schedgap.benchmarks.instances.g_vne.random import fat, large_tree, on_substrate, racks, random, small, tiny
 from schedgap.catalogue.workload import Drawing, Preset, Trial, Workload

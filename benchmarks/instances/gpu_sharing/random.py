@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import math
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeAlias
 
 import numpy as np
 from pydantic import Field
 
-from schedgap.benchmarks.instances.options import Ample, Spread
 from schedgap.formulations.gpu_sharing.dynamics import iteration_time, tables
 from schedgap.formulations.gpu_sharing.instance import GpuSharingInstance
 
 BATCHES = (4, 6, 8, 16)
+
+Spread: TypeAlias = Annotated[float, Field(ge=0, le=1000, description="interference is drawn from 1 to 1 + 2 spread")]
+Ample: TypeAlias = Annotated[
+    bool, Field(description="instead of `horizon`, one that cuts off no schedule of any heuristic")
+]
 
 
 def ample_horizon(instance: GpuSharingInstance) -> int:

@@ -22,6 +22,9 @@ Extra: TypeAlias = Annotated[
 ]
 
 
+Longest: TypeAlias = Annotated[int, Field(ge=1, le=10000, description="longest duration of a job alone")]
+
+
 Slack: TypeAlias = Annotated[float, Field(ge=1, le=100, description="horizon over a certified feasible makespan")]
 
 

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import numpy as np
 from pydantic import Field
 
-from schedgap.benchmarks.instances.options import Longest, Servers
+from schedgap.benchmarks.instances.options import Servers
 from schedgap.benchmarks.instances.profiles.throughputs import BUILT_IN
 from schedgap.benchmarks.instances.rar_ddls.horizons import ample_horizon, certified_horizon
 from schedgap.benchmarks.instances.rar_ddls.measured import Setup, measured_job
@@ -18,6 +18,7 @@ from schedgap.benchmarks.instances.rar_ddls.options import (
     ContentionPenalty,
     Extra,
     Horizon,
+    Longest,
     OverheadSlots,
     RaisedHorizon,
     Slack,

@@ -15,9 +15,9 @@ from numpy.typing import NDArray
 
 from schedgap.formulations.common.instance import Solution
 from schedgap.formulations.common.numbers import CHECK_TOLERANCE, MAXIMISE
-from schedgap.formulations.common.substrate import common_step, reachable_limit
 from schedgap.formulations.g_vne.instance import GVneInstance
 from schedgap.formulations.g_vne.network_tables import Forest, NetworkTables, tables
+from schedgap.formulations.g_vne.substrate import common_step, reachable_limit
 from schedgap.solvers.column_generation import Column, Master, Priced, RowBounds
 from schedgap.solvers.exact.g_vne.graph_pricing import GraphPricing, Walk
 from schedgap.solvers.exact.g_vne.node_rules import Rules

@@ -18,7 +18,7 @@ from schedgap.formulations.common.check import CheckReport, Violation
 from schedgap.formulations.common.instance import Json
 from schedgap.formulations.common.numbers import CHECK_TOLERANCE, exact
 from schedgap.formulations.common.solution import known_only
-from schedgap.formulations.common.substrate import Ring, RingJob, SubstrateInstance
+from schedgap.formulations.g_vne.substrate import Ring, RingJob, SubstrateInstance
 
 CAPACITIES = ("server capacity", "link capacity")
 

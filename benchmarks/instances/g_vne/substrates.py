@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any, TypeAlias
 
 import numpy as np
+from pydantic import Field
 
 from schedgap.formulations.common.errors import InputError
 
@@ -15,6 +16,8 @@ PAPER_SERVER_LINKS = (10.0, 100.0)
 PAPER_RACK_LINKS = (200.0, 3200.0)
 """Paper 004, section VI: GPUs of a server; Gbit/s between server and rack, and between rack and core."""
 
+Racks: TypeAlias = Annotated[int | None, Field(ge=1, le=10000, description="racks; 2 to 5 where not given")]
+Workers: TypeAlias = Annotated[int, Field(ge=1, le=1000, description="workers of the largest ring")]
 Range = tuple[float, float]
 Resources = Callable[[np.random.Generator], dict[str, float]]
 

@@ -13,12 +13,12 @@ from pydantic import Field
 
 from schedgap.benchmarks.importers.cells import name as own_name
 from schedgap.benchmarks.importers.rows import Format, Notes, read_rows
-from schedgap.benchmarks.instances.substrates import PAPER_GPUS, Substrate
+from schedgap.benchmarks.instances.g_vne.substrates import PAPER_GPUS, Substrate
 from schedgap.catalogue.workload import Importer
 from schedgap.formulations.common.errors import InputError
 from schedgap.formulations.common.files import decoded, read_bytes
 from schedgap.formulations.common.options import options_of, passes_on_to
-from schedgap.formulations.common.substrate import SubstrateInstance, parts_of
+from schedgap.formulations.g_vne.substrate import SubstrateInstance
 
 if TYPE_CHECKING:
     import networkx
@@ -181,7 +181,7 @@ def _substrate(
     notes.append(f"GPUs are {'drawn from 1, 2, 4, 8' if gpus is None else gpus}: the file has none")
     for host in hosts:
         network.nodes[host]["resources"] = {"gpu": int(rng.choice(PAPER_GPUS)) if gpus is None else gpus}
-    parts = parts_of(network)
+    parts = SubstrateInstance.parts_of(network)
     return Substrate(sorted(parts["servers"], key=lambda server: not server["resources"]), parts["links"])
 
 
