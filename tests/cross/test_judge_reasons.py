@@ -20,7 +20,19 @@ from schedgap.tools.judge.lost import Lost
 LISTINGS = int(os.environ.get("SCHEDGAP_LISTINGS", "25"))
 """Listings of each format; 300 take some minutes."""
 KINDS: dict[str, set[str]] = {
-    "kubernetes": {"fits", "barred", "could", "capacity", "level", "cpu", "closed", "cure", "none", "worth more"},
+    "kubernetes": {
+        "fits",
+        "barred",
+        "could",
+        "capacity",
+        "level",
+        "cpu",
+        "closed",
+        "cure",
+        "leaving",
+        "none",
+        "worth more",
+    },
     "own": {"fits", "barred", "could", "capacity", "cpu", "tie", "cure", "none"},
     "slurm": {"fits", "barred", "could", "capacity", "cpu", "fixed", "nodes", "may"},
     "ray": {"fits", "barred", "could", "capacity", "cpu", "spread", "tie"},
@@ -130,6 +142,7 @@ class _Tried:
             return
         cures = list(self.world.cures(gang, preempts=self.form == "kubernetes"))
         least = min((price for price, _ in cures), default=None)
+        leaving = lost.to_dict()["being_deleted_first"]
         if lost.moves is None:
             if "admit it, " in line or "nobody can place it" in line:
                 assert least is None, line
@@ -138,13 +151,15 @@ class _Tried:
         self.met["cure"] += 1
         seats: dict[str, Any] = {one.name: one.node for one in self.world.runs}
         index = {node.name: n for n, node in enumerate(self.world.nodes)}
-        for name in lost.moves["preempted"]:
+        self.met["leaving"] += bool(leaving)
+        for name in [*lost.moves["preempted"], *leaving]:
             seats[name.removeprefix("d/")] = None
         for name, seat in lost.moves["moved"].items():
             seats[name.removeprefix("d/")] = index[seat["node"]]
         price = next((price for price, made in cures if made == seats), None)
-        assert price == lost.price, line
-        assert least is not None and (lost.price == least if lost.moves_proven else lost.price >= least), line
+        told = (lost.price, len(leaving))
+        assert price == told, line
+        assert least is not None and (told == least if lost.moves_proven else told >= least), line
 
 
 @pytest.mark.parametrize("form", KINDS)

@@ -36,6 +36,8 @@ class Runs:
     priority: int
     gang: str = ""
     owned: bool = True  # by a controller, so that it may be moved
+    leaving: bool = False  # is being deleted: of no gang any more, and gone soon
+    listed: str = ""  # gang that a listing names where it is leaving
 
 
 @dataclass(frozen=True)
@@ -164,11 +166,14 @@ class World:
 
     # -- all moves and preemptions -------------------------------------------------------------------------------
 
-    def cures(self, gang: Gang, preempts: bool = True) -> Iterator[tuple[int, dict[str, int | None]]]:
-        """(price, seats of what runs) of all that a scheduler may do with which a gang fits."""
+    def cures(self, gang: Gang, preempts: bool = True) -> Iterator[tuple[tuple[int, int], dict[str, int | None]]]:
+        """((price, leaving pods that must have gone), seats) of all that a scheduler may do with which a gang fits."""
         choices: list[list[int | None]] = []
         for one in self.runs:
             found: list[int | None] = [one.node]
+            if one.leaving:
+                choices.append([one.node, None])
+                continue
             if preempts and one.priority < gang.priority and one.gang != gang.name:
                 found.append(None)
             if one.owned:
@@ -186,8 +191,9 @@ class World:
                 price = sum(
                     PRICE_OF_END if made[one.name] is None else PRICE_OF_MOVE * (made[one.name] != one.node)
                     for one in self.runs
+                    if not one.leaving
                 )
-                yield price, made
+                yield (price, sum(one.leaving and made[one.name] is None for one in self.runs)), made
 
     def _whole(self, seats: Mapping[str, int | None]) -> bool:
         """Whether every gang that runs keeps its fewest pods, or none, and its rack."""
@@ -228,7 +234,8 @@ def drawn(rng: random.Random, form: str) -> World:
         free = world.free()[n]
         if gpus <= free[0] and cpu <= free[1]:
             priority = rng.choice((0, 5, 20)) if kubernetes else 0
-            world.runs.append(Runs(f"x{k}", n, gpus, cpu, priority, "", rng.random() < 0.8))
+            leaving = kubernetes and rng.random() < 0.25
+            world.runs.append(Runs(f"x{k}", n, gpus, cpu, priority, "", rng.random() < 0.8, leaving))
     if kubernetes:
         _seat(rng, world)
     return world
@@ -240,7 +247,9 @@ def _seat(rng: random.Random, world: World) -> None:
         n = rng.randrange(len(world.nodes))
         gpus, cpu = world.free()[n]
         if rng.random() < 0.35 and gang.gpus <= gpus and gang.cpu <= cpu:
-            world.runs.append(Runs(f"{gang.name}-runs", n, gang.gpus, gang.cpu, gang.priority, gang.name, True))
+            leaving = rng.random() < 0.25
+            of = {"leaving": True, "listed": gang.name} if leaving else {"gang": gang.name}
+            world.runs.append(Runs(f"{gang.name}-runs", n, gang.gpus, gang.cpu, gang.priority, **of))
 
 
 # -- what formats list -------------------------------------------------------------------------------------------------
@@ -257,7 +266,8 @@ def kubernetes_listing(world: World) -> Any:
         items.append(made | {"status": {"allocatable": room, "conditions": [{"type": "Ready", "status": "True"}]}})
     by_name = {gang.name: gang for gang in world.gangs}
     for one in world.runs:
-        items.append(_pod(one.name, one.gpus, one.cpu, one.priority, by_name.get(one.gang), one.owned))
+        items.append(_pod(one.name, one.gpus, one.cpu, one.priority, by_name.get(one.gang or one.listed), one.owned))
+        items[-1]["metadata"] |= {"deletionTimestamp": "2026-11-30T00:00:00Z"} if one.leaving else {}
         items[-1]["spec"]["nodeName"] = world.nodes[one.node].name
         items[-1]["status"]["phase"] = "Running"
     for gang in world.gangs:

@@ -17,7 +17,7 @@ from schedgap.solvers.certificates.make import Effort, prove
 from schedgap.solvers.certificates.tree import Unproven
 from schedgap.solvers.result import Status
 from schedgap.tools.judge.asking import NOTHING, Asking, first_pods, without_labels
-from schedgap.tools.judge.draft import INSIDE
+from schedgap.tools.judge.draft import GOES, INSIDE
 from schedgap.tools.judge.reading import Snapshot
 
 MOST_NAMED = 6
@@ -35,6 +35,7 @@ class Cure:
     Attributes
     ----------
     moves : ``preempted`` and ``moved`` as a solution has them; None where none is known
+    leaving : pods that must have gone first, and are being deleted
     least : no moves and preemptions that the scheduler may do are cheaper, or there are none at all
     bound : price below which nothing admits it, where that is known and `moves` cost more
     instance : where nothing admits it, the instance whose optimum is to place nothing
@@ -42,6 +43,7 @@ class Cure:
 
     moves: Json = None
     price: Fraction | None = None
+    leaving: tuple[str, ...] = ()
     least: bool = False
     bound: Fraction | None = None
     instance: GangPlacementInstance | None = None
@@ -68,7 +70,7 @@ class Cures:
 
     def may_end(self, gang: Gang, pod: Running) -> bool:
         """Whether the scheduler may end a pod for a gang: of another gang, and of lower priority where it has one."""
-        if self.own or not self.facts.preempts:
+        if self.own or not self.facts.preempts or pod.id in self.facts.leaving:
             return pod.preemptible
         if gang.id in self.facts.gentle:
             return False
@@ -79,7 +81,8 @@ class Cures:
         """Why nothing that runs is ended for a gang; empty where something may be."""
         if gang.id in self.facts.gentle:
             return self.facts.gentle[gang.id]
-        lower = self.lowest_that_runs < gang.priority and any(self.may_end(gang, pod) for pod in self.instance.running)
+        stay = (pod for pod in self.instance.running if pod.id not in self.facts.leaving)
+        lower = self.lowest_that_runs < gang.priority and any(self.may_end(gang, pod) for pod in stay)
         return "" if lower else "nothing of lower priority runs"
 
     def of(self, gang: Gang, others: Sequence[Gang] = ()) -> Cure:
@@ -104,11 +107,16 @@ class Cures:
                 break
         else:
             result += [self._other_gangs_ended(gang, others), self._moved_as_a_whole(gang, others)]
-        known = [(price, moves) for price, moves in result if price is not None]
-        if not known:
+        priced = [(price, moves) for price, moves in result if price is not None]
+        if not priced:
             return Cure(bound=bound)
-        price, moves = min(known, key=lambda pair: pair[0])
-        return Cure(moves, price, least=price == bound, bound=bound)
+        price, moves = min(priced, key=lambda pair: pair[0])
+        going = self.facts.leaving
+        leaving = tuple(name for name in moves["preempted"] if name in going)
+        moves["preempted"] = [name for name in moves["preempted"] if name not in going]
+        least, goes = price == bound, Fraction(str(GOES))
+        bound = None if bound is None else max(Fraction(0), bound - len(going) * goes)
+        return Cure(moves, price - len(leaving) * goes, leaving, least, bound)
 
     def _loosely(self, gang: Gang, others: Sequence[Gang], leaves: bool) -> _Loose:
         """The cheapest cure where rules of other gangs that run do not count."""
@@ -301,14 +309,27 @@ def _each_without(gang: Gang, word: str) -> Gang:
 
 
 def told_moves(cure: Cure) -> str:
-    """The moves and preemptions of a cure, with their price."""
+    """The moves and preemptions of a cure, with their price; "by ...", "once ...", or both."""
+    names = _some(cure.leaving)
+    many = len(cure.leaving) > 1
+    once = f"once {names} {'have' if many else 'has'} gone, which {'are' if many else 'is'} being deleted"
+    if cure.leaving and not (cure.moves["moved"] or cure.moves["preempted"]):
+        return once
+    return f"by {_moved(cure)}{f', {once}' if cure.leaving else ''}"
+
+
+def _some(names: Sequence[str]) -> str:
+    more = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
+    return f"{', '.join(names[:MOST_NAMED])}{more}"
+
+
+def _moved(cure: Cure) -> str:
     moves: Mapping[str, Any] = cure.moves
     done = [f"{name} to {seat['node']}" for name, seat in moves["moved"].items()]
     parts = []
     for word, names in (("moving", done), ("ending", list(moves["preempted"]))):
         if names:
-            more = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
-            parts.append(f"{word} {', '.join(names[:MOST_NAMED])}{more}")
+            parts.append(f"{word} {_some(names)}")
     proven = "the least, as one engine proves" if cure.least else "not proven to be the least"
     if not cure.least and cure.bound is not None and cure.bound > 0:
         proven = f"at least {number(float(cure.bound))}"

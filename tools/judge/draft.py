@@ -19,6 +19,8 @@ SHORTENED = "names of more than 200 characters, shortened"
 TAKES, HAS, INSIDE = "takes", "has", "inside"
 """First words of the labels that readers give to nodes: which take a kind of pods, which have the label of a level, in
 which a gang runs already."""
+GOES = 0.001
+"""Price of the end of a pod that is being deleted: above 0, so that no answer waits for it without need."""
 MOST_WAITING = 100_000
 """Waiting pods, jobs and tasks of one listing."""
 
@@ -70,6 +72,7 @@ class Facts:
     owners: dict[str, str] = field(default_factory=dict)  # gang of what runs
     lowest: dict[str, int] = field(default_factory=dict)  # fewest pods of each gang of which pods run
     priorities: dict[str, int] = field(default_factory=dict)  # priorities of what runs
+    leaving: set[str] = field(default_factory=set)  # running pods that are being deleted
     unlabelled: dict[str, frozenset[str]] = field(default_factory=dict)  # nodes without the label of each level
     required: dict[str, str] = field(default_factory=dict)  # required level of each gang of which pods run
     rests: dict[str, str] = field(default_factory=dict)  # assumptions that each gang's answer may rest on

@@ -219,7 +219,9 @@ class Judgement:
         """How much there is."""
         gangs = len(self.snapshot.outward.gangs) + len(self.snapshot.asides)
         there = ", ".join((many(len(self.instance.nodes), "node"), many(gangs, "gang")))
-        return f"{there}, {many(len(self.instance.running), 'pod')} running"
+        leaving = len(self.snapshot.facts.leaving)
+        told = f", {leaving} of them being deleted" if leaving else ""
+        return f"{there}, {many(len(self.instance.running), 'pod')} running{told}"
 
     def table(self) -> list[tuple[str, ...]]:
         """A head, a row for each component, and how many gangs are placed.
@@ -334,10 +336,17 @@ class Judgement:
                 continue
             single, several = words.split("|")
             text = (single if count == 1 else several).format(count if fate == FITS else many(count, "gang"))
-            helped = sum(bool(lost.moves) for lost in self.lost if lost.fate == fate == BARRED)
-            if helped:
-                whom = "" if helped == count else f" ({helped} of these)"
-                text += f" unless running pods are moved or ended{whom}"
+            if fate == FITS and self.unit == "GPU" and not any(one.gpus for one in self.lost if one.fate == FITS):
+                text += ", not counted in GPUs"
+            helped = [lost.waits for lost in self.lost if lost.fate == fate == BARRED and lost.moves]
+            ways = []
+            for waits, way in (
+                (False, "running pods are moved or ended"),
+                (True, "pods that are being deleted have gone"),
+            ):
+                if some := helped.count(waits):
+                    ways.append(way if some == count else f"{way} ({some} of these)")
+            text += f" unless {' or '.join(ways)}" if ways else ""
             why = "; ".join(reasons.get(fate, [])[:3])
             why = why.replace("fits but", "fit but") if count > 1 else why
             clauses.append(f"{text} {why}" if fate == MAY else f"{text}: {why}" if fate == ASIDE else text)

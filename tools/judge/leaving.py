@@ -38,7 +38,8 @@ def loosely_movable(instance: GangPlacementInstance, snapshot: Snapshot) -> Gang
     some = any(gang.id not in snapshot.facts.gentle for gang in snapshot.outward.gangs)
     running = []
     for pod in snapshot.outward.running:
-        ended = pod.preemptible and some and snapshot.facts.preempts and snapshot.facts.priorities[pod.id] < top
+        lower = snapshot.facts.preempts and snapshot.facts.priorities[pod.id] < top
+        ended = pod.preemptible and some and lower and pod.id not in snapshot.facts.leaving
         made = _json(pod) if ended else _unended(pod)
         labels = made.get("selector", {}).get("labels", {})
         if labels:
@@ -52,14 +53,15 @@ def loosely_movable(instance: GangPlacementInstance, snapshot: Snapshot) -> Gang
 
 
 def _kept(instance: GangPlacementInstance, snapshot: Snapshot) -> set[str]:
-    """Pods with a price that some gang which waits may not end."""
+    """Pods with a price that some gang which waits may not end, or that leave anyhow and are not gone yet."""
     facts = snapshot.facts
     waiting = {gang.id: gang.priority for gang in snapshot.outward.gangs}
     least = min(waiting.values(), default=math.inf)
 
     def sure(pod: Running) -> bool:
         owner = facts.owners.get(pod.id, "")
-        return facts.priorities[pod.id] < least and owner not in facts.lowest and owner not in waiting
+        lower = facts.priorities[pod.id] < least and pod.id not in facts.leaving
+        return lower and owner not in facts.lowest and owner not in waiting
 
     nothing = not facts.preempts or bool(facts.gentle)
     return {pod.id for pod in instance.running if pod.preemptible and (nothing or not sure(pod))}

@@ -59,6 +59,12 @@ class Lost:
         return None if cure is None else cure.moves
 
     @property
+    def waits(self) -> bool:
+        """Whether it is admitted without moves once pods that are being deleted have gone."""
+        cure = self._cure
+        return cure is not None and bool(cure.leaving) and not any(cure.moves.values())
+
+    @property
     def price(self) -> Fraction | None:
         """The price of these."""
         return None if self._cure is None else self._cure.price
@@ -85,6 +91,7 @@ class Lost:
             "reasons": list(self.reasons),
             "rests_on": list(self.rests),
             "moves": self.moves,
+            "being_deleted_first": [] if self._cure is None else list(self._cure.leaving),
             "price": None if self.price is None else float(self.price),
             "least_price_proven": self.moves_proven,
             "what_runs_is_fixed": self.fixed or None,
@@ -126,7 +133,7 @@ class Lost:
             return ("" if self.fixed == NOTHING_RUNS else f"; {self.fixed}") + f"; nobody can place it, {shown}"
         unended = f"; {self.unended}, so nothing may be ended" if self.unended else ""
         if self.cure.moves is not None:
-            return f"; admitted by {told_moves(self.cure)}{unended}{self._also_beside()}"
+            return f"; admitted {told_moves(self.cure)}{unended}{self._also_beside()}"
         if not self.cure.least:
             return unended
         what = "no moves admit it" if self.unended else "no moves and preemptions admit it"
@@ -140,9 +147,9 @@ class Lost:
         where = " beside what the best decision places"
         if cure.moves is None:
             return f"; no moves and preemptions admit it{where}, as one engine proves" if cure.least else ""
-        if not cure.moves["moved"] and not cure.moves["preempted"]:
+        if not cure.leaving and not cure.moves["moved"] and not cure.moves["preempted"]:
             return f"; it fits{where} without moves"
-        return f"; admitted{where} by {told_moves(cure)}"
+        return f"; admitted{where} {told_moves(cure)}"
 
     def _also_beside(self) -> str:
         """Whether what admits it alone does so beside the best decision."""
@@ -151,9 +158,9 @@ class Lost:
             return ""
         if cure.moves is None:
             return "; beside what the best decision places nothing admits it" if cure.least else ""
-        if cure.price == (self.cure.price if self.cure else None):
+        if self.cure is not None and (cure.price, cure.leaving) == (self.cure.price, self.cure.leaving):
             return ", also beside what the best decision places"
-        return f"; beside what the best decision places by {told_moves(cure)}"
+        return f"; beside what the best decision places {told_moves(cure)}"
 
 
 def many(count: float, what: str) -> str:

@@ -71,7 +71,7 @@ KUBERNETES: tuple[Row, ...] = (
         " resource, or where all nodes have its labels"),
     Row("kind", "Job JobSet", KEPT, "suspended ones wait: as their Workload tells, else they are named and not judged"),
     Row("kind", "ResourceClaim ResourceClaimTemplate ResourceSlice DeviceClass", UNREAD, "it asks for a DRA claim"),
-    Row("kind", "Queue", RELAXED, "of Volcano and KAI: the limit of its queue, where it or one above it has one"),
+    Row("kind", "Queue", KEPT, "of Volcano and KAI: whether it or one above it has a limit, which is not read itself"),
     Row("kind", "Cohort", RELAXED, "quota of queues"),
     Row("kind", "ElasticQuota", RELAXED, "the ElasticQuota of its namespace, under Koordinator and scheduler-plugins"),
     Row("kind", "ResourceQuota LimitRange PriorityClass", IDLE, "they act when a pod is made, and are in its fields"),

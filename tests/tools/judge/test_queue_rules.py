@@ -125,3 +125,30 @@ def test_kinds_that_are_not_known_and_bear_on_placement_may_keep_any_gang_out(tm
     assert "fits but for the cluster's Reservation objects, which are not read" in found.verdict
     elsewhere = {"kind": "Dashboard", "apiVersion": "acme.io/v1", "metadata": {"name": "r", "namespace": "d"}}
     assert _verdict(tmp_path, _node("n"), elsewhere, _pod()).verdict.startswith("2 of 2 waiting GPUs could run now")
+
+
+@pytest.mark.parametrize("limit", [-1, 4])
+def test_a_queue_that_was_read_is_not_told_as_unread(tmp_path: Path, limit: int) -> None:
+    given = {kind: {"limit": limit, "quota": -1} for kind in ("gpu", "cpu", "memory")}
+    queue = {
+        "kind": "Queue",
+        "apiVersion": "scheduling.run.ai/v2",
+        "metadata": {"name": "t"},
+        "spec": {"resources": given},
+    }
+    pod = _pod(schedulerName="kai-scheduler")
+    pod["metadata"]["labels"] = {"kai.scheduler/queue": "t"}
+    found = _verdict(tmp_path, _node("n"), pod, queue)
+    assert not any("Queue" in what for what in found.unread)
+    assert ("the limit of its queue" in found.verdict) is (limit > 0)
+
+
+def test_gangs_without_whole_gpus_are_told_beside_an_amount_of_gpus(tmp_path: Path) -> None:
+    mig = {"resources": {"requests": {"nvidia.com/mig-1g.5gb": "1"}}}
+    node, small, large = _node("n"), _pod(box=mig), _pod(box={"resources": {"requests": {GPU: "9"}}})
+    node["status"]["allocatable"]["nvidia.com/mig-1g.5gb"] = "1"
+    large["metadata"] = {"name": "large", "namespace": "d"}
+    found = _verdict(tmp_path, node, small, large)
+    assert found.verdict.startswith(
+        "0 of 9 waiting GPUs could run now, the scheduler placed 0: 1 more gang fits, not counted in GPUs"
+    )

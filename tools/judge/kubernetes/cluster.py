@@ -12,7 +12,7 @@ from typing import Any
 from schedgap.benchmarks.importers.rows import shortened
 from schedgap.formulations.common.instance import LARGEST_COUNT, Json
 from schedgap.formulations.gang_placement.instance import NODE, WHOLE
-from schedgap.tools.judge.draft import HAS, INSIDE, TAKES, Counting, Draft, Refusals
+from schedgap.tools.judge.draft import GOES, HAS, INSIDE, TAKES, Counting, Draft, Refusals
 from schedgap.tools.judge.kubernetes.gangs import (
     ALONE,
     APART,
@@ -27,7 +27,7 @@ from schedgap.tools.judge.kubernetes.gangs import (
     without_pods,
 )
 from schedgap.tools.judge.kubernetes.levels import Levels
-from schedgap.tools.judge.kubernetes.listing import Kubernetes, key_of, note
+from schedgap.tools.judge.kubernetes.listing import Kubernetes, key_of, leaves, note
 from schedgap.tools.judge.kubernetes.parts import RESERVING, Ask, Devices
 from schedgap.tools.judge.kubernetes.queues import UNLISTED, QueueLimits
 from schedgap.tools.judge.kubernetes.rules import Rules
@@ -70,6 +70,8 @@ class Cluster:
         self.gang: dict[str, Gang] = {}
         self.of: dict[int, str] = {}
         for _, pod in listing.pods:
+            if leaves(pod):
+                continue  # it is no part of its gang any more
             gang = self.gangs.of(pod)
             key = f"{gang.family} {gang.key}"
             self.gang[key], self.of[id(pod)] = gang, key
@@ -143,15 +145,18 @@ class Cluster:
         """Everything in order: what runs takes its room first, then the decision, then what waits.
 
         Of a gang the pods that run, or have a node that is not listed, are not decided about any more.
-        The others wait, and so many fewer of them make sense.
+        The others wait, and so many fewer of them make sense. A pod that is being deleted holds its room.
         """
         waiting: dict[str, list[Pod]] = defaultdict(list)
         self.seats: dict[str, set[int]] = defaultdict(set)  # nodes on which pods of a gang run
         runs: dict[int, list[Pod]] = defaultdict(list)
         for _, pod in self.listing.pods:
-            key = self.of[id(pod)]
             node = (pod.get("spec") or {}).get("nodeName")
             present = self.draft.index.get(str(node))
+            if leaves(pod):
+                runs[-1 if present is None else present].append(pod)
+                continue
+            key = self.of[id(pod)]
             pending = (pod.get("status") or {}).get("phase") == "Pending"
             if node is None or (pending and present is not None):
                 waiting[key].append(pod)
@@ -162,6 +167,7 @@ class Cluster:
             else:
                 self.seats[key].add(present)
                 runs[present].append(pod)
+        self.draft.unread["pods on nodes that are not listed"] += len(runs.pop(-1, ()))
         self.rules = Rules([pod for _, pod in self.listing.pods], self.gang_label)
         for n, pods in runs.items():
             self._run_all(n, pods)
@@ -219,10 +225,15 @@ class Cluster:
 
     def _may_leave(self, pod: Pod, made: dict[str, Any], n: int) -> None:
         """What the reasons need: whose it is, its priority, whether it may be moved, and where."""
-        facts, key = self.draft.facts, self.of[id(pod)]
-        gang, name = self.gang[key], shortened(key_of(pod), self.draft.cut)
-        facts.owners[name] = self._shown(key)
+        facts, name = self.draft.facts, shortened(key_of(pod), self.draft.cut)
         facts.priorities[name] = _priority(pod)
+        if leaves(pod):
+            facts.leaving.add(name)
+            made |= {"movable": True, "price": GOES}
+            return
+        key = self.of[id(pod)]
+        gang = self.gang[key]
+        facts.owners[name] = self._shown(key)
         if gang.family != ALONE and gang.least != 1:
             facts.lowest[self._shown(key)] = gang.least or gang.total or len(self.every[key])
         made["selector"] = self.draft.selector(self.taking.allowed(pod.get("spec") or {}))

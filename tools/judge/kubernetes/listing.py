@@ -13,7 +13,7 @@ from typing import Any
 from schedgap.formulations.common.errors import InputError
 from schedgap.formulations.common.instance import Json
 from schedgap.tools.judge.draft import MOST_WAITING, Amounts
-from schedgap.tools.judge.table import IDLE, UNREAD, row_of, way_of
+from schedgap.tools.judge.table import IDLE, KEPT, UNREAD, row_of, way_of
 
 FACTORS = {"": Fraction(1), "m": Fraction(1, 1000), "u": Fraction(1, 10**6), "n": Fraction(1, 10**9)}
 FACTORS |= {letter: Fraction(1000) ** (n + 1) for n, letter in enumerate(("k", "M", "G", "T", "P", "E"))}
@@ -123,6 +123,11 @@ def note(item: Mapping[str, Json], name: str) -> str | None:
     return None
 
 
+def leaves(item: Mapping[str, Json]) -> bool:
+    """Whether it is being deleted: no scheduler places it any more, and what it holds is free soon."""
+    return item["metadata"].get("deletionTimestamp") is not None
+
+
 def api_group(item: Mapping[str, Json]) -> str:
     """The API group of an object; empty where it is not told, or the core's."""
     group, separator, _ = str(item.get("apiVersion") or "").partition("/")
@@ -138,7 +143,8 @@ class Kubernetes:
 
     Attributes
     ----------
-    kinds : objects with their places, by kind; ended pods are not among them
+    kinds : objects with their places, by kind
+    pods : pods with their places; those that have ended, or are deleted before they had a node, are not among them
     unread : what was not understood or left out, counted
     """
 
@@ -174,13 +180,15 @@ class Kubernetes:
         ]
         """Kinds that no table knows and whose names bear on placement: what they say may keep any gang out."""
         for kind, found in self.kinds.items():
-            if kind not in FORMS and way_of("kubernetes", "kind", kind).way != IDLE:
+            if kind not in FORMS and way_of("kubernetes", "kind", kind).way not in (IDLE, KEPT):
                 self.unread[f"objects of kind {kind[:80]}"] += len(found)
 
     def _lives(self, pod: Mapping[str, Json]) -> bool:
         over = (pod.get("status") or {}).get("phase") in ("Succeeded", "Failed")
+        given_up = not over and leaves(pod) and (pod.get("spec") or {}).get("nodeName") is None
         self.unread["pods that have ended"] += over
-        return not over
+        self.unread["pods that have no node and are being deleted"] += given_up
+        return not over and not given_up
 
     def request(self, place: str, pod: Mapping[str, Json]) -> Amounts:
         """What a pod asks for: all that runs at a time, with sidecars from their turn among the init containers.

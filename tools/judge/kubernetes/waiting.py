@@ -12,7 +12,7 @@ from schedgap.formulations.common.errors import InputError
 from schedgap.formulations.common.instance import Json
 from schedgap.tools.judge.draft import MOST_WAITING
 from schedgap.tools.judge.kubernetes.gangs import JOINED, PREFERRED, REQUIRED, ROLE, SLICE_SIZE, SLICES, Gang, read_sets
-from schedgap.tools.judge.kubernetes.listing import Kubernetes, api_group, key_of, quantity
+from schedgap.tools.judge.kubernetes.listing import Kubernetes, api_group, key_of, leaves, quantity
 from schedgap.tools.judge.table import RELAXED, UNREAD, way_of
 
 REQUESTS = {
@@ -67,7 +67,9 @@ class Workloads:
 
     @staticmethod
     def _waits(item: Mapping[str, Json]) -> bool:
-        """Whether it has no quota yet and wants it."""
+        """Whether it has no quota yet and wants it; what is being deleted does not."""
+        if leaves(item):
+            return False
         status = {str(one.get("type")): one.get("status") for one in (item.get("status") or {}).get("conditions") or []}
         over = any(status.get(kind) == "True" for kind in ("QuotaReserved", "Admitted", "Finished"))
         return not over and (item.get("spec") or {}).get("active") is not False

@@ -1,0 +1,125 @@
+"""Pods with a deletion timestamp: none of them waits, and what they hold is free once they have gone."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import schedgap
+
+Data = dict[str, Any]
+GPU = "nvidia.com/gpu"
+RACK = "topology.kubernetes.io/rack"
+DELETED = {"deletionTimestamp": "2026-11-30T00:00:00Z", "deletionGracePeriodSeconds": 30}
+
+
+def _node(name: str, gpus: int, rack: str = "r0") -> Data:
+    meta = {"name": name, "labels": {"kubernetes.io/hostname": name, RACK: rack}}
+    room = {"cpu": "64", "pods": "110", GPU: str(gpus)}
+    return {
+        "kind": "Node",
+        "metadata": meta,
+        "status": {"allocatable": room, "conditions": [{"type": "Ready", "status": "True"}]},
+    }
+
+
+def _pod(
+    name: str, gpus: int, node: str | None = None, *, phase: str = "", meta: Data | None = None, **spec: Any
+) -> Data:
+    box = {"name": "c", "resources": {"requests": {"cpu": "1", GPU: str(gpus)}}}
+    spec |= {"containers": [box], **({} if node is None else {"nodeName": node})}
+    return {
+        "kind": "Pod",
+        "metadata": {"name": name, "namespace": "ml", **(meta or {})},
+        "spec": spec,
+        "status": {"phase": phase or ("Pending" if node is None else "Running")},
+    }
+
+
+def _judged(folder: Path, *items: Data, objectives: list[str] | None = None) -> schedgap.Judgement:
+    path = folder / "snapshot.json"
+    path.write_text(json.dumps({"kind": "List", "items": items}))
+    return schedgap.judge(path, names=True, objectives=objectives)
+
+
+def test_a_pod_that_is_deleted_before_it_has_a_node_does_not_wait(tmp_path: Path) -> None:
+    """kube-scheduler skips it, so a free node beside it is no loss."""
+    found = _judged(tmp_path, _node("n", 8), _pod("p", 8, meta=DELETED))
+    assert found.verdict == "no gang waits in what was read" and not found.lost
+    assert found.unread["pods that have no node and are being deleted"] == 1
+
+
+def test_a_deleted_workload_does_not_wait(tmp_path: Path) -> None:
+    template = {"spec": _pod("p", 8)["spec"]}
+    workload = {
+        "kind": "Workload",
+        "apiVersion": "kueue.x-k8s.io/v1beta1",
+        "metadata": {"name": "w", "namespace": "ml"},
+        "spec": {"podSets": [{"name": "main", "count": 1, "template": template}]},
+    }
+    assert [one.gang for one in _judged(tmp_path, _node("n", 8), workload).lost] == ["ml/w"]
+    workload["metadata"] |= DELETED
+    assert _judged(tmp_path, _node("n", 8), workload).verdict == "no gang waits in what was read"
+
+
+def test_what_a_deleted_pod_holds_is_not_free_and_soon_will_be(tmp_path: Path) -> None:
+    items = [_node("n0", 8), _node("n1", 8), _pod("old", 8, "n0", meta=DELETED), _pod("keep", 4, "n1")]
+    found = _judged(tmp_path, *items, _pod("p", 8, priority=5))
+    assert found.verdict.endswith("1 gang cannot be placed by anyone now unless pods that are being deleted have gone")
+    assert found.counts == "2 nodes, 1 gang, 2 pods running, 1 of them being deleted"
+    (lost,) = found.lost
+    assert lost.line().endswith("8 are wanted; admitted once ml/old has gone, which is being deleted")
+    told = lost.to_dict()
+    assert (told["being_deleted_first"], told["moves"], told["price"]) == (
+        ["ml/old"],
+        {"preempted": [], "moved": {}},
+        0,
+    )
+
+
+def test_a_pod_of_low_priority_waits_for_what_is_deleted_as_well(tmp_path: Path) -> None:
+    """It ends nothing, and old goes without it."""
+    items = [_node("n", 8), _pod("old", 8, "n", meta=DELETED, priority=9), _pod("p", 8)]
+    (lost,) = _judged(tmp_path, *items).lost
+    assert "admitted once ml/old has gone, which is being deleted" in lost.line()
+    assert "nothing of lower priority runs, so nothing may be ended" in lost.line()
+
+
+def test_both_are_told_where_both_are_needed_and_neither_without_need(tmp_path: Path) -> None:
+    node, old, keep = _node("n", 8), _pod("old", 4, "n", meta=DELETED), _pod("keep", 4, "n")
+    other = [_node("m", 4), _pod("late", 4, "m", meta=DELETED)]
+    (lost,) = _judged(tmp_path, node, old, keep, *other, _pod("p", 8, priority=5)).lost
+    assert "admitted by ending ml/keep, price 10 (the least, as one engine proves), once ml/old has gone" in lost.line()
+    assert lost.price == 10 and lost.moves_proven
+    blocked = _pod("q", 8, priority=5)
+    found = _judged(tmp_path, node, old, keep, *other, blocked, _pod("r", 4, priority=5))
+    assert found.verdict.endswith(
+        "2 gangs cannot be placed by anyone now unless running pods are moved or ended (1 of these) or pods that are "
+        "being deleted have gone (1 of these)"
+    )
+
+
+def test_new_pods_of_a_gang_are_not_bound_to_where_its_deleted_ones_are(tmp_path: Path) -> None:
+    notes = {"kueue.x-k8s.io/podset-required-topology": RACK}
+    gang = {"labels": {"kueue.x-k8s.io/pod-group-name": "g"}, "annotations": notes}
+    old = [_pod(f"old{k}", 4, "n0", meta={**gang, **DELETED}) for k in range(2)]
+    new = [_pod(f"new{k}", 4, meta=gang) for k in range(2)]
+    found = _judged(tmp_path, _node("n0", 8), _node("n1", 8, "r1"), *old, *new)
+    assert found.reached == 8 and found.verdict.startswith("8 of 8 waiting GPUs could run now")
+
+
+def test_a_bound_pod_that_is_deleted_is_no_decision(tmp_path: Path) -> None:
+    found = _judged(tmp_path, _node("n", 8), _pod("old", 8, "n", phase="Pending", meta=DELETED), _pod("p", 8))
+    assert (found.placed, found.reached, found.waiting) == (0, 0, 8)
+
+
+def test_what_goes_anyhow_is_not_ended_by_a_decision(tmp_path: Path) -> None:
+    """With moves as an objective the best decision ends keep, which frees a node now."""
+    items = [_node("n0", 8), _node("n1", 8), _pod("old", 8, "n0", meta=DELETED), _pod("keep", 4, "n1")]
+    found = _judged(tmp_path, *items, _pod("p", 8, priority=5), objectives=["weight", "moves"])
+    assert "8 of 8 waiting GPUs could run now after ending 1 running pod" in found.verdict
+    assert (found.best.solution or {})["preempted"] == ["ml/keep"]
+    only_old = [item for item in items if item["metadata"]["name"] != "n1" and item["metadata"]["name"] != "keep"]
+    found = _judged(tmp_path, *only_old, _pod("p", 8, priority=5), objectives=["weight", "moves"])
+    assert (found.reached, found.most) == (0, 0)
