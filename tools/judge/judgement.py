@@ -336,7 +336,7 @@ class Judgement:
                 continue
             single, several = words.split("|")
             text = (single if count == 1 else several).format(count if fate == FITS else many(count, "gang"))
-            if fate == FITS and self.unit == "GPU" and not any(one.gpus for one in self.lost if one.fate == FITS):
+            if fate == FITS and self.unit == "GPU" and not any(lost.gpus for lost in self.lost if lost.fate == FITS):
                 text += ", not counted in GPUs"
             helped = [lost.waits for lost in self.lost if lost.fate == fate == BARRED and lost.moves]
             ways = []
