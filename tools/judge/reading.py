@@ -185,7 +185,9 @@ class _Numbered:
         runs = {number("running", name): priority for name, priority in facts.priorities.items()}
         owners = {number("running", name): number("gang", gang) for name, gang in facts.owners.items()}
         seated = Counter({number("gang", gang): count for gang, count in facts.seated.items()})
-        numbered = replace(facts, **by_gang, priorities=runs, owners=owners, seated=seated, named=False)
+        leaving = {number("running", name) for name in facts.leaving}
+        runs_as = {"priorities": runs, "owners": owners, "leaving": leaving}
+        numbered = replace(facts, **by_gang, **runs_as, seated=seated, named=False)
         asides = tuple(replace(one, gang=number("gang", one.gang), reason=one.reason) for one in read.asides)
         decision, placed = self._decision(read.decision), self._decision(read.outward_decision)
         return Snapshot(instance, decision, unread, read.form, outward, placed, asides, numbered)

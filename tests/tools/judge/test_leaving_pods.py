@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import json
+import re
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import schedgap
+from schedgap.tools.judge.reading import read_snapshot
 
 Data = dict[str, Any]
 GPU = "nvidia.com/gpu"
@@ -38,9 +41,20 @@ def _pod(
 
 
 def _judged(folder: Path, *items: Data, objectives: list[str] | None = None) -> schedgap.Judgement:
+    """The judgement with names; the one with numbers in place of names says the same."""
     path = folder / "snapshot.json"
     path.write_text(json.dumps({"kind": "List", "items": items}))
-    return schedgap.judge(path, names=True, objectives=objectives)
+    numbered = schedgap.judge(path, objectives=objectives)
+    named = schedgap.judge(path, names=True, objectives=objectives)
+    assert (numbered.verdict, numbered.counts) == (named.verdict, named.counts)
+    assert [_without_names(one.line()) for one in numbered.lost] == [_without_names(one.line()) for one in named.lost]
+    facts = replace(read_snapshot(path).facts, closed={}, unlabelled={})
+    assert not re.search(r"ml/|'n\d?'|r0|r1", repr(facts)), facts
+    return named
+
+
+def _without_names(line: str) -> str:
+    return re.sub(r"ml/\w+|(gang|running)-\d+", "NAME", line)
 
 
 def test_a_pod_that_is_deleted_before_it_has_a_node_does_not_wait(tmp_path: Path) -> None:
