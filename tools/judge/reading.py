@@ -186,7 +186,7 @@ class _Numbered:
         owners = {number("running", name): number("gang", gang) for name, gang in facts.owners.items()}
         seated = Counter({number("gang", gang): count for gang, count in facts.seated.items()})
         leaving = {number("running", name) for name in facts.leaving}
-        runs_as = {"priorities": runs, "owners": owners, "leaving": leaving}
+        runs_as: dict[str, Any] = {"priorities": runs, "owners": owners, "leaving": leaving}
         numbered = replace(facts, **by_gang, **runs_as, seated=seated, named=False)
         asides = tuple(replace(one, gang=number("gang", one.gang), reason=one.reason) for one in read.asides)
         decision, placed = self._decision(read.decision), self._decision(read.outward_decision)
