@@ -103,8 +103,6 @@ class Record:
     def of(cls, row: Mapping[str, Json], source: str = "row") -> Record:
         """What :meth:`flat` made; InputError names the source, the field and the value where it did not."""
         given = {**row, "termination": row["termination"] or "failed", "info": row["info"] or {}}
-        if not row["instance_hash"] and row["status"] not in list(Status):
-            given["status"] = "unknown"  # stores of earlier versions say more of measurements
         known = vars(validated(_row_form(), given, source))
         validated(_Info, known["info"], f"{source}: info")
         result = Result(**{part.name: known.pop(part.name) for part in fields(Result)})

@@ -16,8 +16,6 @@ from traceback import walk_tb
 from types import ModuleType
 from typing import Any, TypeAlias
 
-from typing_extensions import deprecated
-
 from schedgap.formulations.common.check import CheckReport
 from schedgap.formulations.common.errors import InputError, near
 from schedgap.formulations.common.instance import Json
@@ -103,17 +101,6 @@ class Method:
     def has_keyword(self, keyword: str) -> bool:
         """Whether the function has this keyword, such as ``deadline``."""
         return keyword in inspect.signature(self.call).parameters
-
-    @property
-    @deprecated("Method.users is called is_user_defined")
-    def users(self) -> bool:
-        """The former name of `is_user_defined`."""
-        return self.is_user_defined
-
-    @deprecated("Method.takes is called has_keyword")
-    def takes(self, keyword: str) -> bool:
-        """The former name of `has_keyword`."""
-        return self.has_keyword(keyword)
 
 
 ENGINES = (

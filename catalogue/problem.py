@@ -10,8 +10,6 @@ from functools import wraps
 from types import MappingProxyType
 from typing import Any, ClassVar, Generic, TypeAlias, TypeVar
 
-from typing_extensions import deprecated
-
 from schedgap.catalogue.method import Function, Kind, Method
 from schedgap.catalogue.workload import Workload
 from schedgap.formulations.common.check import CheckReport
@@ -184,11 +182,6 @@ class ProblemOf(ABC, Generic[I_co]):
         if not isinstance(instance, self.instance_class):
             raise InputError(f"instance: is of {instance.problem_id}, not of {self.id}")
         return instance
-
-    @deprecated("Problem.own is called cast_instance")
-    def own(self, instance: Instance) -> I_co:
-        """The former name of `cast_instance`."""
-        return self.cast_instance(instance)
 
     def default_method(self, instance: Instance | None = None) -> Method:
         """The strongest exact method, of an instance where one is given: the first that is exact or an engine.

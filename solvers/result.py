@@ -14,8 +14,6 @@ from functools import cache
 from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, cast
 
-from typing_extensions import deprecated
-
 from schedgap.formulations.common.compiled import first_use
 from schedgap.formulations.common.errors import InputError
 from schedgap.formulations.common.instance import Solution
@@ -39,12 +37,6 @@ class Status(StrEnum):
     def needs_proof(self) -> bool:
         """Whether it is an answer that needs a proof."""
         return self in (Status.OPTIMAL, Status.INFEASIBLE, Status.UNBOUNDED)
-
-    @property
-    @deprecated("Status.settled is called needs_proof")
-    def settled(self) -> bool:
-        """The former name of `needs_proof`."""
-        return self.needs_proof
 
 
 @cache
@@ -167,11 +159,6 @@ class Deadline:
     def remaining(self) -> float | None:
         """Seconds until then (never negative), or None for no limit."""
         return None if self.moment is None else max(0.0, self.moment - clock())
-
-    @deprecated("Deadline.left is called remaining")
-    def left(self) -> float | None:
-        """The former name of `remaining`."""
-        return self.remaining()
 
     @property
     def passed(self) -> bool:

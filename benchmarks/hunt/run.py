@@ -94,11 +94,8 @@ class _Hunt:
             elif line.get("kind") == "shrinks":
                 self.shrinking = Shrinking(self.best, Probe.from_dict(line["found"]))
             elif line.get("kind") == "shrunk":
-                step = Probe.from_dict(line["found"])
-                if self.shrinking is None:  # an earlier version did not say what it began with
-                    self.shrinking = Shrinking(self.best, step)
-                else:
-                    self.shrinking.steps.append(step)
+                assert self.shrinking is not None
+                self.shrinking.steps.append(Probe.from_dict(line["found"]))
             elif line.get("kind") == "walked" and line.get("families", False) == self.families:
                 self.walks[line["round"], line["island"]] = Walked.from_dict(line["walked"])
 

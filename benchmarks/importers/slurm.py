@@ -226,25 +226,15 @@ def gres(text: str) -> tuple[int, str | None]:
     return sum(amount for amount, _ in found), kinds.pop() if len(kinds) == 1 else None
 
 
-def gpu_types(text: str) -> set[str]:
-    """The types of GPUs that ``gpu:a100:4,gpu:v100:2`` or ``gres/gpu:v100=2`` names."""
-    return {kind for form in (_GRES, _TRES) for kind, _ in form.findall(re.sub(r"\([^()]*\)", "", text)) if kind}
-
-
 Devices = tuple[int, str | None]
 """GPUs and their type, where they are of one."""
 
 
-def told_nodes(path: str | Path) -> Iterator[tuple[str, str, dict[str, str], Devices]]:
+def _told_nodes(path: str | Path, text: str) -> Iterator[tuple[str, str, dict[str, str], Devices]]:
     """(place, name, what is said, GPUs) of every node of ``scontrol show nodes``.
 
     Raises InputError: there is none, one without a list of its GPUs, or a text that was cut, by its begin or end.
     """
-    with opened(path) as file:
-        yield from _told_nodes(path, file.read())
-
-
-def _told_nodes(path: str | Path, text: str) -> Iterator[tuple[str, str, dict[str, str], Devices]]:
     nodes = list(NODE.finditer(text := text.replace("\r\n", "\n")))
     if not nodes or text[: nodes[0].start()].strip():
         raise InputError(f"{path}: line 1: begins with no NodeName=, as scontrol show nodes writes it")

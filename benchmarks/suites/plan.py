@@ -23,12 +23,6 @@ SUITES: Mapping[str, str] = {
     "quick": "instances solved to proven optimality, engines cross-checked, every heuristic compared",
 }
 """Every suite with one line for ``schedgap list``."""
-_ELSEWHERE: Mapping[str, str] = {
-    "cross": "in a source checkout PYTHONPATH=tests python -m oracles.cross runs it",
-    "scale": "in a source checkout python -m studies.speed measures it",
-    "paper": "schedgap reproduce PAPER runs the papers' experiments",
-}
-"""What earlier versions had as suites, and what does it now."""
 DEFAULT = "quick"
 WORK_LIMIT = 20.0
 """Repeatable limit of an exact solve of such an instance, where no time limit is given."""
@@ -67,8 +61,6 @@ def check_names(names: Iterable[str], problems: Sequence[Problem] | None = None)
     for name in chosen:
         if is_file(name):
             continue
-        if name not in there and name in _ELSEWHERE:
-            raise InputError(f"suite: {name!r} is no suite any more; {_ELSEWHERE[name]}")
         if name not in there:
             raise InputError(f"suite: unknown suite {name!r}, one of: {', '.join(there)}{near(name, there)}")
     return chosen

@@ -30,8 +30,6 @@ _NAMED = 100
 """Characters of its name that the lock of a file has."""
 NO_RUN = "holds no run"
 _JSON = ("settings", "limits", "versions", "info", "solution", "payload")
-_GONE = {"series": "", "axis": "", "at": None}
-"""Columns that stores of earlier versions have, and what is written into them."""
 _BROKEN = (sqlite3.Error, UnicodeDecodeError, OverflowError)
 """What reading a damaged file raises."""
 DEEPEST = 50
@@ -122,7 +120,7 @@ class Store:
                 raise StoreError(f"{path}: is damaged: {' '.join(sound.split())}")
             self._rows = self._db.execute("SELECT count(*) FROM rows").fetchone()[0]
             there = [str(name) for _, name, *_ in self._db.execute("PRAGMA table_info(rows)")]
-            ours = [name for name in there if name in COLUMNS or name in _GONE]  # checksums are in the table's order
+            ours = [name for name in there if name in COLUMNS]  # checksums are in the table's order
             self._columns = [*ours, *(name for name in COLUMNS if name not in ours)]
         except _BROKEN as error:
             raise self._failed("open", error) from error
@@ -132,7 +130,7 @@ class Store:
 
         Raises StoreError: it cannot be written (a full disk, say); every row written before is still there.
         """
-        values = {**_GONE, **row.flat()}
+        values = row.flat()
         for name in _JSON:
             values[name] = None if values[name] is None else json.dumps(values[name], allow_nan=False)
         held = [values[name] for name in self._columns]
@@ -188,7 +186,7 @@ class Store:
             for number, (*values, checksum) in enumerate(cursor, start=1):
                 place = f"row {number}"
                 self._intact(place, values, checksum)
-                data = {k: v for k, v in zip(self._columns, values, strict=True) if k not in _GONE}
+                data = dict(zip(self._columns, values, strict=True))
                 for name in _JSON:
                     data[name] = self._decoded(f"{place}: {name}", data[name])
                 if data["disagreement"] in (0, 1):

@@ -4,21 +4,21 @@ from __future__ import annotations
 
 import os
 import time
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import highspy
 import numpy as np
 from highspy import cb
 
-from schedgap.formulations.common.declarative import DeclarativeModel
 from schedgap.formulations.common.errors import ModelRefused
 from schedgap.formulations.common.instance import Json
 from schedgap.formulations.common.numbers import MINIMISE
-from schedgap.solvers.engines.answer import EngineAnswer, EngineProgress, conclude, settled, sizes
-from schedgap.solvers.engines.arrays import FloatArray, ModelArrays, model_arrays
+from schedgap.solvers.engines.answer import EngineProgress
+from schedgap.solvers.engines.arrays import FloatArray, ModelArrays
+from schedgap.solvers.engines.native import Native, NativeEngine
 from schedgap.solvers.engines.watch import watched
-from schedgap.solvers.engines.whole import FLOATING_RANGE, WholeModel, whole_model
+from schedgap.solvers.engines.whole import FLOATING_RANGE, WholeModel
 from schedgap.solvers.result import SolveOptions, Status, Termination
 
 SMALLEST_COEFFICIENT = 1e-12
@@ -63,33 +63,12 @@ _NATIVE: dict[str, tuple[Status | None, Termination]] = {
 }
 
 
-def native_meaning(name: str) -> tuple[Status | None, Termination]:
-    """What the native status `name` (as ``HighsModelStatus.name``) says.
-
-    Raises RuntimeError: a status that is not mapped: a newer HiGHS than this was written for.
-    """
-    if name not in _NATIVE:
-        raise RuntimeError(f"HiGHS ended with a status that is not mapped: {name}")
-    return _NATIVE[name]
-
-
 ENUMERATION = 1 << 16
 """A rule of presolve, by its bit.
 
 It may drop an equation that still binds, and wrong optima are proven
 (ERGO-Code/HiGHS#3216; seen with 1.16.0).
 """
-
-
-@dataclass
-class _Native:
-    """The end of one native run."""
-
-    status: str
-    values: FloatArray | None
-    bound: float | None
-    nodes: int | None
-    interrupted: bool
 
 
 class _Run:
@@ -142,12 +121,12 @@ class _Run:
         values = np.fromiter(start.values(), np.float64, len(start))
         self._solver.setSolution(len(start), places, values)
 
-    def go(self) -> _Native:
+    def go(self) -> Native:
         """Run until it ends, the deadline passes or Ctrl-C comes."""
         deadline = self._options.deadline
         remaining = deadline.remaining()
         if remaining == 0.0:
-            return _Native("kTimeLimit", None, None, None, False)
+            return Native("kTimeLimit")
         if remaining is not None:
             _set(self._solver, "time_limit", remaining)
         self._solver.setCallback(self._callback, None)
@@ -177,11 +156,11 @@ class _Run:
                 values = None
         if self._arrays.is_mip:
             bound = self._outer(info.mip_dual_bound)
-            return _Native(name, values, bound, int(info.mip_node_count), run.interrupted)
+            return Native(name, values, bound, int(info.mip_node_count), run.interrupted)
         # a linear program's objective is its own bound, by duality
         optimal = name in ("kOptimal", "kModelEmpty")
         proven = self._outer(info.objective_function_value) if optimal else None
-        return _Native(name, values, proven, None, run.interrupted)
+        return Native(name, values, proven, None, run.interrupted)
 
     def duals(self) -> FloatArray | None:
         """Solve a linear program, and return its row duals; those of an unfinished run are as good as they are."""
@@ -193,11 +172,11 @@ class _Run:
     def _outer(self, internal: float) -> float | None:
         return self._objective.bound(internal - self._offset)
 
-    def _left_behind(self, interrupted: bool) -> _Native:
+    def _left_behind(self, interrupted: bool) -> Native:
         name = "kInterrupt" if interrupted else "kTimeLimit"
         if self._progress is None:
-            return _Native(name, None, None, None, interrupted)
-        return _Native(name, self._progress.values, self._progress.bound, None, interrupted)
+            return Native(name, interrupted=interrupted)
+        return Native(name, self._progress.values, self._progress.bound, None, interrupted)
 
     def _stop(self) -> None:
         self._stopping = True
@@ -224,65 +203,56 @@ class _Run:
             self._error = error
 
 
-class Highs:
+class Highs(NativeEngine):
     """HiGHS: linear and mixed-integer models."""
 
     name = "highs"
     limits = FLOATING_RANGE
     handover_cost = 0.3
+    meanings = _NATIVE
+    optimal = "kOptimal"
+    unbounded = "kUnboundedOrInfeasible"
 
     def version(self) -> str:
         """The version of HiGHS, which is highspy's."""
         numbers = (f"HIGHS_VERSION_{part}" for part in ("MAJOR", "MINOR", "PATCH"))
         return ".".join(str(getattr(highspy._core, number)) for number in numbers)
 
-    def solve(self, model: DeclarativeModel, options: SolveOptions) -> EngineAnswer:
-        """Solve `model`; gap limit 0 unless the caller asks for another, so OPTIMAL means a proof.
-
-        An unbounded or infeasible model is classified by solving it without its objective: a mixed-integer
-        model with rational data is unbounded exactly when it has a feasible point and its linear relaxation
-        is unbounded (Meyer 1974, On the existence of optimal solutions to integer and mixed-integer programming
-        problems, Mathematical Programming 7). Raises ModelRefused: a number that HiGHS would drop or misread.
-        """
-        started = time.monotonic()
-        arrays = model_arrays(model)
-        if (known := settled(model, arrays, self.version(), time.monotonic() - started)) is not None:
-            return known
-        whole = whole_model(arrays)
-        arrays = whole.arrays
-        _refuse_small(arrays)
-        if (known := settled(model, arrays, self.version(), time.monotonic() - started)) is not None:
-            return known
-        doubt = self.limits.exceeded(whole)
-        progress = EngineProgress(model, arrays, options, believed=not doubt)
-        start = arrays.start(model, options.start)
-        if arrays.is_mip and arrays.endless and _relaxation_unbounded(arrays, options):
-            native = _Native("kUnboundedOrInfeasible", None, None, None, False)
-        else:
-            native = _solved(whole, options, progress, start)
-        status, termination = native_meaning(native.status)
-        if status is Status.UNBOUNDED:
-            status, termination = _unbounded_or_infeasible(arrays, options)
-        seconds = time.monotonic() - started
-        info: dict[str, Any] = {"native status": native.status} if termination is Termination.FAILED else {}
-        if status is not None:
-            info.update(sizes(arrays))
-            return EngineAnswer(
-                status, termination, self.version(), seconds, nodes=native.nodes, info=info, doubt=doubt
+    def refuse_numbers(self, arrays: ModelArrays) -> None:
+        """Refuse a coefficient that HiGHS would drop."""
+        small = np.abs(arrays.coefficients) < SMALLEST_COEFFICIENT
+        if small.any():
+            place = int(np.argmax(small))
+            row = int(np.searchsorted(arrays.starts, place, side="right")) - 1
+            raise ModelRefused(
+                f"engine highs: row {arrays.names[row]}: coefficient {arrays.coefficients[place]:g} of "
+                f"{arrays.variables[arrays.indices[place]].name} is so small that HiGHS would drop it"
             )
-        return conclude(
-            model,
-            arrays,
-            values=native.values,
-            bound=native.bound,
-            termination=Termination.INTERRUPTED if native.interrupted else termination,
-            version=self.version(),
-            seconds=seconds,
-            nodes=native.nodes,
-            info=info,
-            doubt=doubt,
-            claimed=native.status == "kOptimal" and options.relative_gap == 0,
-        )
+
+    def run(
+        self, model: WholeModel, options: SolveOptions, progress: EngineProgress | None, start: dict[int, float]
+    ) -> Native:
+        """One run; a second one without presolve where the first contradicts itself.
+
+        On some models that presolve reduces to nothing HiGHS 1.13.1 ends in kSolveError, or calls optimal
+        a point that it knows to be infeasible, and 1.16.0 returns the start with another point's objective.
+        Presolve also calls some unbounded linear programs infeasible, so it is off from the start for those
+        that bounds leave open.
+        """
+        native = Native("kNotset")
+        arrays = model.arrays
+        for presolve in ("off",) if arrays.endless and not arrays.is_mip else ("choose", "off"):
+            if options.deadline.passed:
+                return replace(native, status="kTimeLimit", values=None, bound=None)
+            run = _Run(model, options, progress)
+            run.set("presolve", presolve)
+            run.hand_over()
+            run.warm_start(start)
+            native = run.go()
+            pointless = native.status == "kOptimal" and native.values is None
+            if not pointless and self.native_meaning(native.status)[0] is not Status.ERROR:
+                return native
+        return replace(native, status="kSolveError")
 
 
 ENGINE = Highs()
@@ -322,43 +292,6 @@ def pass_arrays(solver: Json, arrays: ModelArrays, cost: FloatArray | None = Non
         raise ModelRefused("engine highs: HiGHS does not accept the model (a number out of its range)")
 
 
-def _solved(
-    model: WholeModel, options: SolveOptions, progress: EngineProgress | None, start: dict[int, float]
-) -> _Native:
-    """One run; a second one without presolve where the first contradicts itself.
-
-    On some models that presolve reduces to nothing HiGHS 1.13.1 ends in kSolveError, or calls optimal
-    a point that it knows to be infeasible, and 1.16.0 returns the start with another point's objective.
-    Presolve also calls some unbounded linear programs infeasible, so it is off from the start for those
-    that bounds leave open.
-    """
-    native = _Native("kNotset", None, None, None, False)
-    arrays = model.arrays
-    for presolve in ("off",) if arrays.endless and not arrays.is_mip else ("choose", "off"):
-        if options.deadline.passed:
-            return replace(native, status="kTimeLimit", values=None, bound=None)
-        run = _Run(model, options, progress)
-        run.set("presolve", presolve)
-        run.hand_over()
-        run.warm_start(start)
-        native = run.go()
-        pointless = native.status == "kOptimal" and native.values is None
-        if not pointless and native_meaning(native.status)[0] is not Status.ERROR:
-            return native
-    return replace(native, status="kSolveError")
-
-
-def _relaxation_unbounded(arrays: ModelArrays, options: SolveOptions) -> bool:
-    """Whether the linear relaxation has no bounded optimum (nor is proven infeasible).
-
-    Asked first where bounds leave the objective open: HiGHS 1.13.1 can call a point of an unbounded
-    mixed-integer model optimal.
-    """
-    plain = SolveOptions(deadline=options.deadline, seed=options.seed, threads=options.threads, log=options.log)
-    native = _solved(whole_model(arrays.relaxed()), plain, None, {})
-    return native_meaning(native.status)[0] is Status.UNBOUNDED
-
-
 def relaxation_duals(model: WholeModel, options: SolveOptions) -> FloatArray | None:
     """The row duals of the linear relaxation, as far as it was solved; None without time.
 
@@ -369,34 +302,6 @@ def relaxation_duals(model: WholeModel, options: SolveOptions) -> FloatArray | N
     run = _Run(replace(model, arrays=model.arrays.relaxed()), options, None)
     run.hand_over()
     return run.duals()
-
-
-def _unbounded_or_infeasible(arrays: ModelArrays, options: SolveOptions) -> tuple[Status, Termination]:
-    """Which of the two a model is that cannot have a bounded optimum."""
-    remaining = options.deadline.remaining()
-    if remaining == 0.0:
-        return Status.UNKNOWN, Termination.TIME_LIMIT
-    plain = SolveOptions(deadline=options.deadline, seed=options.seed, threads=options.threads, log=options.log)
-    native = _solved(whole_model(arrays.without_cost()), plain, None, {})
-    status, termination = native_meaning(native.status)
-    if native.interrupted:
-        return Status.UNKNOWN, Termination.INTERRUPTED
-    if status is Status.INFEASIBLE:
-        return Status.INFEASIBLE, Termination.PROVEN
-    if native.values is not None:
-        return Status.UNBOUNDED, Termination.PROVEN
-    return Status.UNKNOWN, termination
-
-
-def _refuse_small(arrays: ModelArrays) -> None:
-    small = np.abs(arrays.coefficients) < SMALLEST_COEFFICIENT
-    if small.any():
-        place = int(np.argmax(small))
-        row = int(np.searchsorted(arrays.starts, place, side="right")) - 1
-        raise ModelRefused(
-            f"engine highs: row {arrays.names[row]}: coefficient {arrays.coefficients[place]:g} of "
-            f"{arrays.variables[arrays.indices[place]].name} is so small that HiGHS would drop it"
-        )
 
 
 def _set(solver: Any, name: str, value: Any) -> None:

@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 import tempfile
-import time
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from schedgap.formulations.common.declarative import DeclarativeModel
 from schedgap.formulations.common.errors import EngineMissing, ModelRefused
-from schedgap.solvers.engines.answer import EngineAnswer, EngineProgress, conclude, settled, sizes
-from schedgap.solvers.engines.arrays import FloatArray, ModelArrays, model_arrays
+from schedgap.solvers.engines.answer import EngineProgress
+from schedgap.solvers.engines.arrays import FloatArray, ModelArrays
+from schedgap.solvers.engines.native import Native, NativeEngine
 from schedgap.solvers.engines.watch import watched
-from schedgap.solvers.engines.whole import Range, WholeModel, whole_model
+from schedgap.solvers.engines.whole import Range, WholeModel
 from schedgap.solvers.result import SolveOptions, Status, Termination
 
 try:
@@ -46,27 +44,6 @@ _NATIVE: Mapping[str, tuple[Status | None, Termination]] = {
     "userinterrupt": (None, Termination.INTERRUPTED),
     "memlimit": (None, Termination.FAILED),
 }
-
-
-def native_meaning(name: str) -> tuple[Status | None, Termination]:
-    """What the native status `name` (as ``Model.getStatus()``) says.
-
-    Raises RuntimeError: a status that no run of ours can end with, or of a newer SCIP than this was written for.
-    """
-    if name not in _NATIVE:
-        raise RuntimeError(f"SCIP ended with a status that is not mapped: {name}")
-    return _NATIVE[name]
-
-
-@dataclass(frozen=True)
-class _Native:
-    """The end of one native run."""
-
-    status: str
-    values: FloatArray | None = None
-    bound: float | None = None
-    nodes: int | None = None
-    interrupted: bool = False
 
 
 class _Bests(pyscipopt.Eventhdlr):
@@ -137,12 +114,12 @@ class _Run:
             self._solver.setSolVal(point, self._variables[place], value)
         self._solver.addSol(point)
 
-    def go(self) -> _Native:
+    def go(self) -> Native:
         """Run until it ends, the deadline passes or Ctrl-C comes."""
         deadline = self._options.deadline
         remaining = deadline.remaining()
         if remaining == 0.0:
-            return _Native("timelimit")
+            return Native("timelimit")
         if remaining is not None:
             self._set("limits/time", remaining)
         if self._progress is not None:
@@ -164,7 +141,7 @@ class _Run:
         if name == "userinterrupt" and run.late and not run.interrupted:
             name = "timelimit"
         bound = self._bound()
-        return _Native(name, self._best(), bound, int(self._solver.getNTotalNodes()), run.interrupted)
+        return Native(name, self._best(), bound, int(self._solver.getNTotalNodes()), run.interrupted)
 
     def point_is_there(self) -> None:
         """Called by SCIP, in its thread."""
@@ -186,116 +163,59 @@ class _Run:
         dual, offset = float(self._solver.getDualbound()), float(self._solver.getObjoffset())
         return None if abs(dual) >= self._solver.infinity() else self._objective.bound(dual - offset)
 
-    def _left_behind(self, interrupted: bool) -> _Native:
+    def _left_behind(self, interrupted: bool) -> Native:
         name = "userinterrupt" if interrupted else "timelimit"
         if self._progress is None:
-            return _Native(name, interrupted=interrupted)
-        return _Native(name, self._progress.values, self._progress.bound, None, interrupted)
+            return Native(name, interrupted=interrupted)
+        return Native(name, self._progress.values, self._progress.bound, None, interrupted)
 
 
-class Scip:
+class Scip(NativeEngine):
     """SCIP: linear and mixed-integer models, on one thread."""
 
     name = "scip"
     limits = RELATIVE_RANGE
     handover_cost = 1.0
+    meanings = _NATIVE
+    optimal = "optimal"
+    unbounded = "inforunbd"
 
     def version(self) -> str:
         """The version of SCIP behind PySCIPOpt."""
         solver = pyscipopt.Model()
         return f"{solver.getMajorVersion()}.{solver.getMinorVersion()}.{solver.getTechVersion()}"
 
-    def solve(self, model: DeclarativeModel, options: SolveOptions) -> EngineAnswer:
-        """Solve `model`; gap limit 0 unless the caller asks for another, so OPTIMAL means a proof.
+    def run(
+        self, model: WholeModel, options: SolveOptions, progress: EngineProgress | None, start: dict[int, float]
+    ) -> Native:
+        """One run."""
+        run = _Run(model, options, progress)
+        run.warm_start(start)
+        return run.go()
 
-        Raises ModelRefused: a number that SCIP would take for 0 or for infinite.
-        """
-        started = time.monotonic()
-        version = self.version()
-        arrays = model_arrays(model)
-        if (known := settled(model, arrays, version, time.monotonic() - started)) is not None:
-            return known
-        whole = whole_model(arrays)
-        arrays = whole.arrays
-        if (known := settled(model, arrays, version, time.monotonic() - started)) is not None:
-            return known
-        _refuse_numbers(arrays)
-        doubt = self.limits.exceeded(whole)
-        if arrays.is_mip and arrays.endless and _relaxation_unbounded(arrays, options):
-            native = _Native("inforunbd")
-        else:
-            run = _Run(whole, options, EngineProgress(model, arrays, options, believed=not doubt))
-            run.warm_start(arrays.start(model, options.start))
-            native = run.go()
-        status, termination = native_meaning(native.status)
-        if status is Status.UNBOUNDED:
-            status, termination = _unbounded_or_infeasible(arrays, options)
-        seconds = time.monotonic() - started
-        if status is not None:
-            info = sizes(arrays)
-            return EngineAnswer(status, termination, version, seconds, nodes=native.nodes, info=info, doubt=doubt)
-        return conclude(
-            model,
-            arrays,
-            values=native.values,
-            bound=native.bound,
-            termination=Termination.INTERRUPTED if native.interrupted else termination,
-            version=version,
-            seconds=seconds,
-            nodes=native.nodes,
-            doubt=doubt,
-            claimed=native.status == "optimal" and options.relative_gap == 0,
+    def refuse_numbers(self, arrays: ModelArrays) -> None:
+        """Refuse a number that SCIP would take for 0 or for infinite."""
+        sizes_of = np.abs(arrays.coefficients)
+        bad = (sizes_of < SMALLEST_COEFFICIENT) | (sizes_of > LARGEST_NUMBER)
+        if bad.any():
+            place = int(np.argmax(bad))
+            row = int(np.searchsorted(arrays.starts, place, side="right")) - 1
+            raise ModelRefused(
+                f"engine scip: row {arrays.names[row]}: coefficient {arrays.coefficients[place]:g} of "
+                f"{arrays.variables[arrays.indices[place]].name} is too small or too large for SCIP"
+            )
+        limits = (
+            ("bound of", arrays.lower),
+            ("bound of", arrays.upper),
+            ("row", arrays.row_lower),
+            ("row", arrays.row_upper),
         )
+        for what, levels in limits:
+            large = np.isfinite(levels) & (np.abs(levels) > LARGEST_NUMBER)
+            if large.any():
+                place = int(np.argmax(large))
+                name = arrays.names[place] if what == "row" else arrays.variables[place].name
+                raise ModelRefused(f"engine scip: {what} {name}: {levels[place]:g} is too large for SCIP")
 
 
 ENGINE = Scip()
-
-
-def _plainly(arrays: ModelArrays, options: SolveOptions) -> _Native:
-    """A run without a start, a gap, or anybody to report to."""
-    plain = SolveOptions(deadline=options.deadline, seed=options.seed, threads=options.threads, log=options.log)
-    return _Run(whole_model(arrays), plain, None).go()
-
-
-def _relaxation_unbounded(arrays: ModelArrays, options: SolveOptions) -> bool:
-    """Whether the linear relaxation has no bounded optimum: SCIP 10.0 would add cuts to it without end."""
-    return native_meaning(_plainly(arrays.relaxed(), options).status)[0] is Status.UNBOUNDED
-
-
-def _unbounded_or_infeasible(arrays: ModelArrays, options: SolveOptions) -> tuple[Status, Termination]:
-    """Which of the two a model is that has no bounded optimum: solved without its objective (see engine highs)."""
-    if options.deadline.passed:
-        return Status.UNKNOWN, Termination.TIME_LIMIT
-    native = _plainly(arrays.without_cost(), options)
-    status, termination = native_meaning(native.status)
-    if native.interrupted:
-        return Status.UNKNOWN, Termination.INTERRUPTED
-    if status is Status.INFEASIBLE:
-        return Status.INFEASIBLE, Termination.PROVEN
-    if native.values is not None:
-        return Status.UNBOUNDED, Termination.PROVEN
-    return Status.UNKNOWN, termination
-
-
-def _refuse_numbers(arrays: ModelArrays) -> None:
-    sizes_of = np.abs(arrays.coefficients)
-    bad = (sizes_of < SMALLEST_COEFFICIENT) | (sizes_of > LARGEST_NUMBER)
-    if bad.any():
-        place = int(np.argmax(bad))
-        row = int(np.searchsorted(arrays.starts, place, side="right")) - 1
-        raise ModelRefused(
-            f"engine scip: row {arrays.names[row]}: coefficient {arrays.coefficients[place]:g} of "
-            f"{arrays.variables[arrays.indices[place]].name} is too small or too large for SCIP"
-        )
-    limits = (
-        ("bound of", arrays.lower),
-        ("bound of", arrays.upper),
-        ("row", arrays.row_lower),
-        ("row", arrays.row_upper),
-    )
-    for what, levels in limits:
-        large = np.isfinite(levels) & (np.abs(levels) > LARGEST_NUMBER)
-        if large.any():
-            place = int(np.argmax(large))
-            name = arrays.names[place] if what == "row" else arrays.variables[place].name
-            raise ModelRefused(f"engine scip: {what} {name}: {levels[place]:g} is too large for SCIP")

@@ -130,7 +130,7 @@ def test_every_native_status_is_mapped_and_others_raise() -> None:
     from schedgap.solvers.engines import cbc, cpsat, highs
 
     for name in highspy.HighsModelStatus.__members__:
-        status, termination = highs.native_meaning(name)
+        status, termination = highs.ENGINE.native_meaning(name)
         assert (status is not None) or termination is not Termination.PROVEN
     for value in (
         cp_model.UNKNOWN,
@@ -145,7 +145,7 @@ def test_every_native_status_is_mapped_and_others_raise() -> None:
     assert cbc.native_meaning("Integer infeasible - objective value 3")[0] is Status.INFEASIBLE
     stopped = "Stopped on time (no integer solution - continuous used) - objective value -2714.05577902"
     assert cbc.native_meaning(stopped) == (None, Termination.TIME_LIMIT)
-    for meaning in (highs.native_meaning, cpsat.native_meaning, cbc.native_meaning):
+    for meaning in (highs.ENGINE.native_meaning, cpsat.native_meaning, cbc.native_meaning):
         with pytest.raises(RuntimeError, match="not mapped"):
             meaning("Something new")
 

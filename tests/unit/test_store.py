@@ -409,31 +409,6 @@ def test_a_foreign_run_that_is_whole_is_reported_and_its_cells_are_no_formulas(f
     assert all(float(row["objective"]) > 0 for row in rows)
 
 
-def test_a_store_of_an_earlier_version_is_read_and_goes_on(tmp_path: Path) -> None:
-    """It has columns for the series of a figure, and its checksums hold them too."""
-    path, place = tmp_path / FILE, COLUMNS.index("payload")
-    earlier = [*COLUMNS[:place], "series", "axis", "at", *COLUMNS[place:]]
-    with closing(sqlite3.connect(path)) as db, db:
-        db.execute("CREATE TABLE meta (name TEXT PRIMARY KEY, value TEXT NOT NULL, checksum TEXT)")
-        db.execute(f"CREATE TABLE rows (number INTEGER PRIMARY KEY, {', '.join(earlier)}, checksum TEXT)")
-    rows = [_row("a"), _row("b", 1, objective=3.0)]
-    with Store(path) as store:
-        for row in rows:
-            store.put(row)
-    with closing(sqlite3.connect(path)) as db, db:
-        held = db.execute(f"SELECT {', '.join(earlier)}, checksum FROM rows").fetchall()
-        assert [_checksum(values) == checksum for *values, checksum in held] == [True, True]
-        values = [*held[0][:-1]]
-        values[earlier.index("series")] = "Figure 6"
-        db.execute("UPDATE rows SET series = ?, checksum = ? WHERE key = 'a'", ("Figure 6", _checksum(values)))
-    with Store(path, read_only=True) as store:
-        assert list(store.rows()) == rows
-    with closing(sqlite3.connect(path)) as db, db:
-        db.execute("UPDATE rows SET axis = 'jobs' WHERE key = 'b'")
-    with Store(path, read_only=True) as store, pytest.raises(StoreError, match="row 2 is damaged"):
-        list(store.rows())
-
-
 def test_a_measurement_of_an_earlier_version_is_named_and_not_shown(tmp_path: Path) -> None:
     row = Record("toy", "squares", suite="scale", batch="squares of n", payload=[{"n": 1}])
     (line,) = analyse([row], tmp_path, [toy()]).failures

@@ -17,7 +17,6 @@ from schedgap.benchmarks.sweep.warm import warm_once
 from schedgap.catalogue.registry import all_problems
 from schedgap.catalogue.run import run_method
 from schedgap.formulations.common.compiled import Kernel
-from schedgap.formulations.common.errors import InputError
 from schedgap.solvers.result import SolveOptions
 from studies.speed.__main__ import MEASUREMENTS
 from studies.speed.__main__ import main as main_of_speed
@@ -79,14 +78,6 @@ def test_what_a_log_costs_has_exponents(tmp_path: Path) -> None:
     for jobs, scale, seconds in ((100, 1, 2.0), (200, 1, 3.0), (400, 1, 5.0), (100, 4, 3.0), (100, 16, 5.0)):
         rows.append({**row, "jobs": jobs, "scale": scale, "cpu_seconds": seconds})
     assert table(rows, [100, 200, 400]).endswith("| 1.00 | 0.50 |")
-
-
-@pytest.mark.parametrize(
-    ("name", "instead"), [("cross", "oracles.cross"), ("scale", "studies.speed"), ("paper", "reproduce")]
-)
-def test_suites_of_earlier_versions_say_what_does_it_now(name: str, instead: str) -> None:
-    with pytest.raises(InputError, match=f"suite: '{name}' is no suite any more; .*{instead}"):
-        plan([name])
 
 
 AMPLE = [(problem, preset) for problem, presets in (("rar-ddls", ("tiny", "contended", "small")),
