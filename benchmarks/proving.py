@@ -91,41 +91,6 @@ def with_certificate(
     return CheckReport(tuple(found), report.objective, {**report.details, "certificate": details}), verdict
 
 
-def with_vipr(problem: Problem, instance: Instance, report: CheckReport, path: str | Path) -> CheckReport:
-    """The report with what a file of VIPR says of the instance.
-
-    Whether that is proven, a checker of VIPR says. A violation is a file whose variables, rows or aim are not those
-    of the instance, or whose claim the solution refutes. ``details["vipr"]`` has the form and the claim.
-    """
-    from schedgap.solvers.certificates.content import plain
-    from schedgap.solvers.certificates.linear import Rejected
-    from schedgap.solvers.certificates.vipr import about
-
-    found = list(report.violations)
-    try:
-        form, claim = about(plain(instance), path)
-    except Rejected as fault:
-        found.append(Violation("vipr", f"rejected: {fault}"))
-        return CheckReport(tuple(found), report.objective, report.details)
-    except OSError as error:
-        why = error.strerror or error
-        raise InputError(f"{path}: cannot be read as a file of VIPR: {why}") from None
-    value = report.objective
-    if not found and value is not None and (told := _refuted(problem, value, claim)):
-        message = f"the file claims that {told}; here is one of {float(value):.12g}"
-        found.append(Violation("vipr", message))
-    stated = None if claim is None else str(claim)
-    details = {**report.details, "vipr": {"form": form, "claim": stated}}
-    return CheckReport(tuple(found), value, details)
-
-
-def _refuted(problem: Problem, value: Fraction, claim: Fraction | None) -> str:
-    """What is claimed and refuted by a schedule of a value; empty where nothing is."""
-    if claim is None:
-        return "there is no schedule"
-    return f"none is better than {claim}" if problem.sense * (value - claim) < 0 else ""
-
-
 def exact_value(problem: Problem, instance: Instance, solution: Solution) -> Fraction:
     """The exact objective, by the problem's checker."""
     objective = problem.check(instance, solution).objective

@@ -19,7 +19,7 @@ from schedgap.catalogue.registry import find_method
 from schedgap.formulations.common.errors import InputError
 from schedgap.formulations.common.instance import Instance, Json
 from schedgap.interrupt import at_work
-from schedgap.reading import InstanceLike, checked, name_of, read_instance
+from schedgap.reading import InstanceLike, checked, name_of, of_tools, read_instance
 from schedgap.solvers.result import Deadline, Proof, Result, Status
 
 if TYPE_CHECKING:
@@ -100,12 +100,11 @@ class Certified:
         """
         from schedgap.formulations.common.files import write_bytes
         from schedgap.solvers.certificates.linear import Rejected
-        from schedgap.solvers.certificates.make import as_vipr
 
         if self.certificate is None:
             raise InputError(f"{path}: no certificate to write: {self.reason}")
         try:
-            text = as_vipr(self.instance, self.certificate)
+            text: str = of_tools("as_vipr")(self.instance, self.certificate)
         except Rejected as fault:
             raise InputError(f"{path}: not written: {fault}") from None
         write_bytes(Path(path), text.encode())
@@ -181,8 +180,8 @@ def certify(
     from schedgap.solvers.budget import Budget, OutOfBudgetError
     from schedgap.solvers.certificates.make import Effort, check, prove
     from schedgap.solvers.certificates.make_bound import prove_bound
+    from schedgap.solvers.certificates.rows_only import says_bounds, unsaid
     from schedgap.solvers.certificates.tree import Unproven
-    from schedgap.solvers.certificates.vipr import says_bounds, unsaid
     from schedgap.solving import solve
 
     problem, given = read_instance(instance)

@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from schedgap.benchmarks.proving import CertificateLike, with_certificate, with_vipr
+from schedgap.benchmarks.proving import CertificateLike, with_certificate
 from schedgap.benchmarks.records import plain_number
 from schedgap.catalogue.method import Method
 from schedgap.catalogue.problem import Problem
@@ -19,6 +19,7 @@ from schedgap.reading import (
     SolutionLike,
     checked,
     name_of,
+    of_tools,
     outside_method,
     read_instance,
     read_result,
@@ -123,7 +124,7 @@ def checked_solution(
     if certificate is not None:
         report, _ = with_certificate(problem, given, bare, report, certificate)
     if vipr is not None:
-        report = with_vipr(problem, given, report, vipr)
+        report = of_tools("with_vipr")(problem, given, report, vipr)
     return Checked(problem, given, report, outside)
 
 

@@ -10,7 +10,7 @@ from fractions import Fraction
 from typing import Any
 
 from schedgap.formulations.common.instance import Instance, Solution
-from schedgap.solvers.certificates import checker, vipr
+from schedgap.solvers.certificates import checker, rows_only
 from schedgap.solvers.certificates.checker import Verdict
 from schedgap.solvers.certificates.content import Certificate, certificate_of, maker_of, plain, same_sense
 from schedgap.solvers.certificates.linear import Model, Rejected
@@ -49,14 +49,6 @@ def check(instance: Instance, certificate: Mapping[str, Any] | str, solution: So
     return checker.check(plain(instance), checker.parse(text), given)
 
 
-def as_vipr(instance: Instance, certificate: Mapping[str, Any]) -> str:
-    """A certificate as the text of a file of VIPR 1.0.
-
-    Raises Rejected: the certificate proves nothing, or is of a form that VIPR cannot say.
-    """
-    return vipr.text(plain(instance), checker.parse(json.dumps(certificate)))
-
-
 def prove(
     instance: Instance,
     # value, solution: of the best schedule known, by the problem's checker; None where there is said to be none
@@ -65,7 +57,7 @@ def prove(
     effort: Effort = ANY_EFFORT,  # when to give up
     bound: Certificate | None = None,  # the certificate of a bound, {} where none was found; sought where None
     *,
-    rows: bool = False,  # only in a form that :mod:`~schedgap.solvers.certificates.vipr` can write
+    rows: bool = False,  # only in a form of rows
     sense: int | None = None,  # the problem's: 1 minimise, -1 maximise; rules of another sense prove nothing
 ) -> Certificate:
     """A certificate that no schedule is better than `value`, or that there is none at all.
@@ -73,7 +65,7 @@ def prove(
     Returns a certificate that the checker has accepted. Raises Unproven: none was found.
     """
     given = plain(instance)
-    if value is not None and (not rows or vipr.says_bounds(given["problem"])):
+    if value is not None and (not rows or rows_only.says_bounds(given["problem"])):
         if bound is None:
             with suppress(Unproven):
                 bound = prove_bound(instance, sense)
@@ -83,7 +75,7 @@ def prove(
                 return bound
     way = getattr(maker_of(given["problem"]), "way", None)
     form, options, grow = ("rows", {}, by_branching) if way is None else way(instance, given, value)
-    if rows and (why := vipr.NO_ROWS.get(form)):
+    if rows and (why := rows_only.NO_ROWS.get(form)):
         raise Unproven(f'certificates of {given["problem"]} in form "{form}" are {why}')
     try:
         model = checker.model_of(given, form, options)

@@ -36,7 +36,7 @@ class NativeEngine(ABC):
     ----------
     name : the engine's, in results and messages
     limits : the models on which it is believed
-    handover_cost : as every engine's
+    handover_cost : relative time of handing a model over, as for every engine
     meanings : what each native status says: what is proven (None: look at point and bound), and why the run ended
     optimal, unbounded : the native status of a proof, and of a model without a bounded optimum
     """

@@ -11,10 +11,11 @@ import sys
 import tempfile
 from pathlib import Path
 
-from schedgap.solvers.certificates import checker, vipr
+from schedgap.solvers.certificates import checker
 from schedgap.solvers.certificates.content import plain
 from schedgap.solvers.certificates.linear import Rejected
 from schedgap.tools.library.collection import SHIPPED, Entry, entries
+from schedgap.tools.vipr.writing import vipr_text
 
 NAME = "viprchk 1.1 (scipopt/vipr)"
 
@@ -33,10 +34,10 @@ def asked(entry: Entry, program: str) -> bool | None:
     if entry.certificate is None:
         return None
     try:
-        text = vipr.text(plain(entry.instance), checker.load(str(entry.certificate)))
+        written = vipr_text(plain(entry.instance), checker.load(str(entry.certificate)))
     except Rejected:
         return None
-    return accepts(program, text)
+    return accepts(program, written)
 
 
 def main() -> int:

@@ -15,6 +15,7 @@ from types import ModuleType
 from typing import Any
 
 RULES = {
+    "rigid_jobs": "audit",
     "comm_orders": "comm_contention",
     "ddl_paths": "ddl_cluster",
     "gang_prices": "gang_placement",
@@ -22,7 +23,7 @@ RULES = {
     "ring_prices": "g_vne",
     "node_layout": "g_vne",
 }
-"""Problem (with underscores) of a file of rules or figures that has another name; rules that two share stay."""
+"""Problem (with underscores) or tool of a file of rules or figures with another name; rules that two share stay."""
 
 
 BUILT_ON = {"evaluation": frozenset({"library", "online"})}
@@ -43,7 +44,8 @@ class Without(importlib.abc.MetaPathFinder):
         """None for a deleted module, else what the finder behind it says."""
         parts = fullname.split(".")
         rooms = {RULES.get(part, part) for part in parts}
-        if parts[0] == "schedgap" and (rooms & self.rooms or tuple(parts[:3]) in self.tools):
+        tools = {tuple(parts[:3]), *(("schedgap", "tools", RULES.get(part, "")) for part in parts)}
+        if parts[0] == "schedgap" and (rooms & self.rooms or tools & self.tools):
             return None
         spec: importlib.machinery.ModuleSpec | None = self.finder.find_spec(fullname, path, target)
         return spec

@@ -322,8 +322,9 @@ def test_a_file_of_vipr_costs_at_most_its_length(name: str, tmp_path: Path) -> N
     path = tmp_path / "x.vipr"
     path.write_bytes(VIPR[name]())
     program = (
-        "import sys; from schedgap.solvers.certificates import checker, vipr\n"
-        "try: print(vipr.about(checker.load(sys.argv[1]), sys.argv[2]))\n"
+        "import sys; from schedgap.solvers.certificates import checker\n"
+        "from schedgap.tools.vipr.stating import about\n"
+        "try: print(about(checker.load(sys.argv[1]), sys.argv[2]))\n"
         "except checker.Rejected as fault: print(checker.shown(str(fault))); sys.exit(1)"
     )
     refused(run("-c", program, str(FOLDER / "vipr-gang.json"), str(path)))

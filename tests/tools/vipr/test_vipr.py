@@ -27,21 +27,22 @@ from schedgap import solve
 from schedgap.formulations.common.instance import Instance
 from schedgap.formulations.rar_ddls.bounds import lower_bound
 from schedgap.formulations.rar_ddls.instance import RarDdlsInstance
-from schedgap.solvers.certificates import checker, vipr
+from schedgap.solvers.certificates import checker
 from schedgap.solvers.certificates.content import certificate_of, plain
 from schedgap.solvers.certificates.linear import Model, Rejected
-from schedgap.solvers.certificates.make import as_vipr
 from schedgap.solvers.certificates.makers.rar_ddls import areas
 from schedgap.solvers.certificates.rules import rar_ddls
 from schedgap.tools.library.collection import Entry, entries
+from schedgap.tools.vipr.stating import about
+from schedgap.tools.vipr.writing import as_vipr, vipr_text
 from studies.library.accepted import NAME
 
-SOURCE = Path(__file__).parents[3] / "shared" / "tools" / "vipr" / "viprchk.cpp"
+SOURCE = Path(__file__).parents[4] / "shared" / "tools" / "vipr" / "viprchk.cpp"
 LOADED = {entry.id: checker.load(str(entry.certificate)) for entry in entries() if entry.certificate is not None}
 ROWS = {name: certificate for name, certificate in LOADED.items() if certificate["form"] == "rows"}
 AREA = {name: certificate for name, certificate in LOADED.items() if certificate["form"] == "area"}
 WRITTEN = ROWS | AREA
-EACH = Path(__file__).parents[1] / "support" / "each_multiplier.cpp"
+EACH = Path(__file__).parents[2] / "support" / "each_multiplier.cpp"
 MOST_LETTERS = 20_000
 """Of a file all of whose multipliers are changed here."""
 NARROWED = {"gpu-sharing/tiny-0": 2}
@@ -82,7 +83,7 @@ def accepts(tmp_path_factory: pytest.TempPathFactory) -> Verdict:
 
 @cache
 def written(name: str) -> str:
-    return vipr.text(plain(ENTRIES[name].instance), WRITTEN[name])
+    return vipr_text(plain(ENTRIES[name].instance), WRITTEN[name])
 
 
 def test_every_certificate_that_can_be_written_is_accepted(accepts: Verdict) -> None:
@@ -145,7 +146,7 @@ def test_every_kind_of_area_is_a_linear_argument(accepts: Verdict) -> None:
             if here[kind] < 3 and rar_ddls.refuted(given, content, horizon):
                 leaf = {"prices": content}
                 made = certificate_of(given, "area", {"horizon": horizon}, Fraction(horizon + 1), leaf)
-                text = vipr.text(given, made)
+                text = vipr_text(given, made)
                 assert accepts(text), content
                 here.update([kind, *(["cases"] if " uns " in text.partition("D")[2] else [])])
         found.update(here)
@@ -199,7 +200,7 @@ def test_schedules_keep_the_rows_of_area() -> None:
 
 def test_the_page_shows_the_file_that_is_written_and_its_lines() -> None:
     """A proof that is checked by hand: a reader has nothing but the file and the page."""
-    docs = Path(__file__).parents[2] / "docs"
+    docs = Path(__file__).parents[3] / "docs"
     text = (docs / "counterexamples" / "004-theorem-8.vipr").read_text()
     assert text == written("g-vne/004-theorem-8")
     page = (docs / "notes" / "certificates.md").read_text()
@@ -222,18 +223,18 @@ def test_rows_of_another_instance_are_told(name: str, tmp_path: Path) -> None:
     given, path = plain(ENTRIES[name].instance), tmp_path / "c.vipr"
     text = written(name)
     path.write_text(text)
-    form, claim = vipr.about(given, path)
+    form, claim = about(given, path)
     assert form == "rows" and str(ROWS[name]["claim"]) == ("infeasible" if claim is None else str(claim))
     lines = text.splitlines()
     for start, change in (("C0 ", "C0 G 7 0"), ("RTP", "RTP range -1 inf"), ("INT", "INT 0"), ("%", "% nothing")):
         place = next(k for k, line in enumerate(lines) if line.startswith(start))
         path.write_text("\n".join([*lines[:place], change, *lines[place + 1 :]]) + "\n")
         with pytest.raises(Rejected, match=rf"line {place + 1}:"):
-            vipr.about(given, path)
+            about(given, path)
     other = next(entry for key, entry in ENTRIES.items() if key != name and key.split("/")[0] == name.split("/")[0])
     path.write_text(text)
     with pytest.raises(Rejected, match="line 1:"):
-        vipr.about(plain(other.instance), path)
+        about(plain(other.instance), path)
 
 
 def test_a_certificate_that_proves_nothing_is_not_written() -> None:
@@ -241,7 +242,7 @@ def test_a_certificate_that_proves_nothing_is_not_written() -> None:
     claim = ROWS[name]["claim"]
     better = claim if claim == "infeasible" else str(Fraction(claim) + ENTRIES[name].problem.sense)
     with pytest.raises(Rejected):
-        vipr.text(plain(ENTRIES[name].instance), {**ROWS[name], "claim": better, "tree": {"bound": {}}})
+        vipr_text(plain(ENTRIES[name].instance), {**ROWS[name], "claim": better, "tree": {"bound": {}}})
     priced = next(entry for entry in entries("hadar") if entry.certificate is not None)
     with pytest.raises(Rejected, match="no linear argument"):
         as_vipr(priced.instance, json.loads(json.dumps(_loaded(priced), default=str)))
@@ -266,7 +267,7 @@ def test_the_commands(command: Command, tmp_path: Path, accepts: Verdict) -> Non
     Path(where[2]).write_text(Path(where[2]).read_text().replace("RTP range -", "RTP range -1"))
     ran = command("check", where[0], where[3], "--vipr", where[2])
     assert ran.status == 1 and "vipr: rejected: " in ran.out
-    hadar = Path(__file__).parents[1] / "data" / "hadar-c03_preempt.json"
+    hadar = Path(__file__).parents[2] / "data" / "hadar-c03_preempt.json"
     ran = command("certify", hadar, "--out", where[1], "--vipr", where[2])
     told = f'{hadar}: certificates of hadar are not written: in form "prices" they are no linear argument for VIPR: a'
     assert ran.status == 2 and told in ran.err and ran.err.count("\n") == 1 and not ran.out

@@ -5,7 +5,7 @@ file states the rows of the model, its bounds, what is to be proven, and one der
 sums that are rounded because a variable is whole (``rnd``), a case (``asm``), and both cases together (``uns``).
 
 That the rows are those of the instance is no part of such a proof. So the part before the derivations is written from
-the instance alone, and :func:`about` compares it with a file, byte by byte.
+the instance alone (:mod:`~schedgap.tools.vipr.stating`), which compares it with a file, byte by byte.
 """
 
 from __future__ import annotations
@@ -17,24 +17,16 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import partial
-from pathlib import Path
 from typing import Any, NamedTuple
 
+from schedgap.formulations.common.instance import Instance
 from schedgap.solvers.certificates import checker
-from schedgap.solvers.certificates.linear import Box, Model, Rejected, number, reject
+from schedgap.solvers.certificates.content import plain
+from schedgap.solvers.certificates.linear import Box, Rejected, number, reject
+from schedgap.tools.vipr.stating import domains, head, stated, sum_of
 
 ABSURD = "0"
 """The left side of 0 >= 1, from which everything follows."""
-_NOTE = "% schedgap "
-_END = b"\n"
-_PLAIN = bytes(range(32, 127)) + _END
-NO_ROWS = {
-    "prices": "no linear argument for VIPR: a dynamic program finds the best of each job at the prices",
-    "orders": "no linear argument for VIPR: they bound sequences of events",
-    "srpt": "no linear argument for VIPR: they run a machine that may pause",
-    "machines": "no linear argument for VIPR: they run machines that may pause",
-}
-"""Forms that cannot be written, and why."""
 
 
 class Bound(NamedTuple):
@@ -94,7 +86,7 @@ class Writer:
 
     def __init__(self, instance: Mapping[str, Any], certificate: Mapping[str, Any]) -> None:
         self.instance, self.certificate = instance, certificate
-        self.model, self.claim = _stated(instance, certificate)
+        self.model, self.claim = stated(instance, certificate)
         target = None if self.claim is None else self.model.sense * self.claim
         self.prover = checker.Prover(self.model, target)
         self.target = None if target is None else target - self.model.constant
@@ -126,7 +118,7 @@ class Writer:
     def _bounds(self) -> Bounds:
         """The bounds of the model."""
         low, high = {}, {}
-        for j, (least, most) in enumerate(_domains(self.model)):
+        for j, (least, most) in enumerate(domains(self.model)):
             line = self.given + 2 * (j - len(self.model.names))
             low[j], high[j] = Bound(least, line), Bound(most, line + 1)
         return Bounds(low, high)
@@ -384,7 +376,7 @@ class AreaWriter(Writer):
         """
         row = self.model.rows[name]
         sizes = {j: -a for j, a in row.terms.items()}
-        left = _sum_of({j: Fraction(-w) for j, w in weights.items()})
+        left = sum_of({j: Fraction(-w) for j, w in weights.items()})
         tops = {j: at.low[j].value for j in sizes}
         free = -row.right - sum(size * tops[j] for j, size in sizes.items())
         if free < 0:
@@ -430,84 +422,7 @@ def _heaviest(weights: Mapping[int, int], total: int) -> int:
     return best[total]
 
 
-def unsaid(problem: str) -> str:
-    """Why no certificate of a problem can be written; empty where those of some instance can."""
-    try:
-        forms = checker.rules_of(problem).FORMS
-    except Rejected as fault:
-        return str(fault)
-    if set(forms) - set(NO_ROWS):
-        return ""
-    return "; ".join(f'in form "{form}" they are {NO_ROWS[form]}' for form in forms)
-
-
-def says_bounds(problem: str) -> bool:
-    """Whether certificates of a bound can be written, too."""
-    try:
-        return hasattr(checker.rules_of(problem), "AS_ROWS")
-    except Rejected:
-        return False
-
-
-def head(instance: Mapping[str, Any], certificate: Mapping[str, Any]) -> Iterator[str]:
-    """The file up to its derivations: a note of what it is about, variables, objective, rows and what is to be proven.
-
-    The objective is minimised: of a problem that maximises it is minus the value. Its constant is in the note.
-    Of the certificate the form, the options and the claim are read, which are also what the note says.
-
-    Raises Rejected: they are none.
-    """
-    model, claim = _stated(instance, certificate)
-    about = {
-        "instance": checker.digest(instance),
-        "problem": instance["problem"],
-        "form": certificate["form"],
-        "options": dict(checker.options_of(certificate)),
-        "claim": "infeasible" if claim is None else str(claim),
-        "constant": str(model.constant),
-        "sense": model.sense,
-    }
-    yield _NOTE + json.dumps(about, default=str)
-    for j, name in enumerate(model.names):
-        yield f"% x{j} = {json.dumps(name)}"
-    count, whole = len(model.names), [str(j) for j, integral in enumerate(model.whole) if integral]
-    yield from ("VER 1.0", f"VAR {count}", *(f"x{j}" for j in range(count)))
-    yield from (f"INT {len(whole)}", " ".join(whole), "OBJ min", _sum_of(dict(enumerate(model.cost))))
-    yield f"CON {len(model.rows) + 2 * count} 0"
-    for line, row in enumerate(model.rows.values()):
-        yield f"C{line} {'E' if row.equal else 'G'} {row.right} {_sum_of(row.terms)}"
-    for j, (low, high) in enumerate(_domains(model)):
-        line = len(model.rows) + 2 * j
-        yield f"C{line} G {low} 1 {j} 1"
-        yield f"C{line + 1} L {high} 1 {j} 1"
-    yield "RTP infeas" if claim is None else f"RTP range {model.sense * claim - model.constant} inf"
-    yield "SOL 0"
-
-
-def _sum_of(terms: Mapping[int, Fraction]) -> str:
-    there = [(j, a) for j, a in terms.items() if a]
-    return " ".join([str(len(there)), *(f"{j} {a}" for j, a in there)])
-
-
-def _domains(model: Model) -> Sequence[tuple[Any, Any]]:
-    """Bounds of the variables; those of whole ones are whole."""
-    return [
-        (math.ceil(low), math.floor(high)) if whole else (low, high)
-        for low, high, whole in zip(model.low, model.high, model.whole, strict=True)
-    ]
-
-
-def _stated(instance: Mapping[str, Any], certificate: Mapping[str, Any]) -> tuple[Model, Fraction | None]:
-    """(the rows that a certificate or the note of a file is about, its claim), refused as the checker refuses them."""
-    form, options = certificate.get("form"), checker.options_of(certificate)
-    others = getattr(checker.rules_of(instance["problem"]), "AS_ROWS", {})
-    model = checker.model_of(instance, form, options, "AS_ROWS" if form in others else "FORMS")
-    if model.price is not None:
-        reject(f'certificates in form "{form}" are {NO_ROWS[str(form)]}')
-    return model, checker.claimed(certificate, model)
-
-
-def text(instance: Mapping[str, Any], certificate: Mapping[str, Any]) -> str:
+def vipr_text(instance: Mapping[str, Any], certificate: Mapping[str, Any]) -> str:
     """A certificate that our own checker accepts as the text of a file of VIPR.
 
     Raises Rejected: the certificate proves nothing, or is of a form that VIPR cannot say.
@@ -524,41 +439,9 @@ def text(instance: Mapping[str, Any], certificate: Mapping[str, Any]) -> str:
         raise Rejected("the tree is too deep") from None
 
 
-def about(instance: Mapping[str, Any], path: str | Path) -> tuple[str, Fraction | None]:
-    """What a file of VIPR says of an instance: its form, and its claim, None where that is that there is no schedule.
+def as_vipr(instance: Instance, certificate: Mapping[str, Any]) -> str:
+    """A certificate as the text of a file of VIPR 1.0.
 
-    Everything before the derivations is compared with what :func:`head` writes for the instance. Whether the
-    derivations prove it is for a checker of VIPR to say.
-
-    Bytes are compared, since others end lines elsewhere: there is no control character in the file but line feeds.
-
-    Raises
-    ------
-    Rejected
-        The file is not about this instance; the message names the first line that differs.
-    OSError
-        It cannot be read.
+    Raises Rejected: the certificate proves nothing, or is of a form that VIPR cannot say.
     """
-    raw = checker.content(str(path))
-    if strange := raw.translate(None, _PLAIN):
-        at = raw.index(strange[:1])
-        reject(f"{path}: line {raw.count(_END, 0, at) + 1}: has the byte {strange[0]:#04x}, which is no plain text")
-    first = raw.partition(_END)[0].decode()
-    if not first.startswith(_NOTE):
-        reject(f"{path}: line 1: is not the note of schedgap, got {first[:60]!r}")
-    note = checker.parse(first[len(_NOTE) :])
-    if not isinstance(note, dict):
-        reject(f"{path}: line 1: is not the note of schedgap, got {first[:60]!r}")
-    with checker.refusing():
-        at = 0
-        for place, expected in enumerate(head(instance, note), start=1):
-            line = expected.encode() + _END
-            if not raw.startswith(line, at):
-                got = raw[at : at + 60].partition(_END)[0].decode()
-                reject(f"{path}: line {place}: {expected[:60]!r} by the instance, got {got!r}")
-            at += len(line)
-        if not raw.startswith(b"DER ", at):
-            got = raw[at : at + 60].partition(_END)[0].decode()
-            reject(f"{path}: line {place + 1}: the derivations should begin, got {got!r}")
-    claim = note["claim"]
-    return note["form"], None if claim == "infeasible" else Fraction(claim)
+    return vipr_text(plain(instance), checker.parse(json.dumps(certificate)))
