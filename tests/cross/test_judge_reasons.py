@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from oracles.snapshots import Gang, World, drawn, kubernetes_listing, own_listing, ray_listing, slurm_listing
+from oracles.snapshots import Gang, Runs, World, drawn, kubernetes_listing, own_listing, ray_listing, slurm_listing
 
 import schedgap
 from schedgap.tools.judge.judgement import Judgement
@@ -171,3 +171,40 @@ def test_what_is_said_of_lost_gangs_is_true_of_them(form: str, tmp_path: Path) -
         _Tried(world, form, _judged(world, form, tmp_path), met).compare()
     print(form, dict(met))
     assert KINDS[form] <= {kind for kind, count in met.items() if count}, met
+
+
+def test_a_nominated_pod_keeps_its_room(tmp_path: Path) -> None:
+    """In `kept` a pod that stays has the room: what fits there is said to fit; what fits in no world never is."""
+    rng = random.Random("nominated")
+    met: Counter[str] = Counter()
+    for _ in range(LISTINGS * 2):
+        world = drawn(rng, "kubernetes")
+        gang, n = rng.choice(world.gangs), rng.randrange(len(world.nodes))
+        room = [max(0, min(pair)) for pair in zip((gang.gpus, gang.cpu), world.free()[n], strict=True)]
+        kept = World(world.nodes, [*world.runs, Runs("kept", n, *room, priority=0, owned=False)], world.gangs)
+        data = kubernetes_listing(world)
+        (pod,) = [item for item in data["items"] if item["metadata"]["name"] == f"{gang.name}-0"]
+        pod["status"]["nominatedNodeName"] = world.nodes[n].name
+        (tmp_path / "snapshot.json").write_text(json.dumps(data))
+        found = schedgap.judge(tmp_path / "snapshot.json", names=True, time_limit=60)
+        best = max(map(kept.worth, kept.decisions()))
+        weights = [float(value) for name, value in found.best_values.items() if name.startswith("weight")]
+        assert weights == list(best[: len(weights)])
+        if any(one.gpus for one in world.gangs):
+            gpus = {one.name: one.gpus for one in world.gangs}
+            most = max(sum(gpus[name] * count for name, count in made.items()) for made in world.decisions())
+            assert found.most is not None and found.most >= most
+        for lost in found.lost:
+            mine = next(one for one in world.gangs if f"d/{one.name}" == lost.gang)
+            fates = {"fits", "could"} if kept.alone(mine) else {"may"} if world.alone(mine) else {"barred"}
+            assert lost.fate in fates, lost.line()
+            met[f"{lost.fate} {mine is gang}"] += 1
+            if lost.fate == "may":
+                assert ("may be about to start" in lost.line()) is (mine is gang)
+            if lost.fate == "barred" and lost.moves is not None:
+                cures = [price for price, _ in (world if mine is gang else kept).cures(mine)]
+                told = (lost.price, len(lost.to_dict()["being_deleted_first"]))
+                assert told in cures and (not lost.moves_proven or told == min(cures)), lost.line()
+                met["cure"] += 1
+    print(dict(met))
+    assert {"may True", "may False", "barred True", "fits False", "cure"} <= met.keys()

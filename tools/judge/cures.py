@@ -63,13 +63,16 @@ class Cures:
     @cached_property
     def fixed(self) -> str:
         """Why nothing that runs may leave, as far as is read; empty where something may."""
-        if not self.instance.running:
+        runs = [pod for pod in self.instance.running if pod.id not in self.facts.nominated]
+        if not runs:
             return NOTHING_RUNS
-        movable = any(pod.movable for pod in self.instance.running)
+        movable = any(pod.movable for pod in runs)
         return self.facts.fixed or ("" if movable else "nothing that runs may be moved or ended")
 
     def may_end(self, gang: Gang, pod: Running) -> bool:
         """Whether the scheduler may end a pod for a gang: of another gang, and of lower priority where it has one."""
+        if pod.id in self.facts.nominated:
+            return self.facts.nominated[pod.id] == gang.id
         if self.own or not self.facts.preempts or pod.id in self.facts.leaving:
             return pod.preemptible
         if gang.id in self.facts.gentle:
@@ -81,7 +84,8 @@ class Cures:
         """Why nothing that runs is ended for a gang; empty where something may be."""
         if gang.id in self.facts.gentle:
             return self.facts.gentle[gang.id]
-        stay = (pod for pod in self.instance.running if pod.id not in self.facts.leaving)
+        apart = self.facts.leaving | self.facts.nominated.keys()
+        stay = (pod for pod in self.instance.running if pod.id not in apart)
         lower = self.lowest_that_runs < gang.priority and any(self.may_end(gang, pod) for pod in stay)
         return "" if lower else "nothing of lower priority runs"
 
@@ -113,7 +117,8 @@ class Cures:
         price, moves = min(priced, key=lambda pair: pair[0])
         going = self.facts.leaving
         leaving = tuple(name for name in moves["preempted"] if name in going)
-        moves["preempted"] = [name for name in moves["preempted"] if name not in going]
+        stay = going | self.facts.nominated.keys()
+        moves["preempted"] = [name for name in moves["preempted"] if name not in stay]
         least, goes = price == bound, Fraction(str(GOES))
         bound = None if bound is None else max(Fraction(0), bound - len(going) * goes)
         return Cure(moves, price - len(leaving) * goes, leaving, least, bound)
@@ -180,6 +185,8 @@ class Cures:
         made = self._made(self.snapshot.instance, gang, beside, False)
         if gang.id not in self.inner:
             return None, None
+        own = [name for name, owner in self.facts.nominated.items() if owner == gang.id]
+        loose = {**loose, "preempted": [*loose.get("preempted", ()), *own]}
         report = self.asking.problem.check(made, loose)
         return (self._price(made, loose), _moves(loose)) if report.feasible else (None, None)
 

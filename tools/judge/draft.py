@@ -73,6 +73,7 @@ class Facts:
     lowest: dict[str, int] = field(default_factory=dict)  # fewest pods of each gang of which pods run
     priorities: dict[str, int] = field(default_factory=dict)  # priorities of what runs
     leaving: set[str] = field(default_factory=set)  # running pods that are being deleted
+    nominated: dict[str, str] = field(default_factory=dict)  # gang of each stand-in for a pod with a nominated node
     unlabelled: dict[str, frozenset[str]] = field(default_factory=dict)  # nodes without the label of each level
     required: dict[str, str] = field(default_factory=dict)  # required level of each gang of which pods run
     rests: dict[str, str] = field(default_factory=dict)  # assumptions that each gang's answer may rest on

@@ -28,6 +28,10 @@ from schedgap.tools.judge.lost import ASIDE, BARRED, COULD, FITS, MAY, UNDECIDED
 from schedgap.tools.judge.reading import Snapshot, read_snapshot
 from schedgap.tools.judge.reasons import Reasons
 
+NOMINATED = "fits but may be about to start on the nominated node"
+KEPT = "fits but for room that is kept for pods with a nominated node"
+"""What is said of gangs whose answer depends on pods with a nominated node: of their own gang, and of another one."""
+
 
 def judge(
     snapshot: str | Path,
@@ -261,6 +265,9 @@ class _Judge:
         rules = facts.relaxed.get(gang.id, ())
         if rules:
             return replace(made, fate=MAY, reasons=(f"fits but for {unread_rules(rules)}",), rests=rests)
+        if facts.nominated:
+            own = gang.id in facts.nominated.values()
+            return replace(made, fate=MAY, reasons=(NOMINATED if own else KEPT,), rests=rests)
         return replace(made, fate=MAY, reasons=(f"may fit: {rests[0] if rests else 'amounts are rounded'}",))
 
     def _cured(self, item: Lost, gang: Gang, mine: Gang | None, kept: Sequence[Gang]) -> Lost:

@@ -183,7 +183,7 @@ class Judgement:
             "reading": self.reading,
             "nodes": len(self.instance.nodes),
             "gangs": len(self.snapshot.outward.gangs),
-            "running": len(self.instance.running),
+            "running": len(self.snapshot.outward.running),
             "decision": {
                 "feasible": self.world.feasible,
                 "violations": [violation.message for violation in self.world.violations],
@@ -221,7 +221,7 @@ class Judgement:
         there = ", ".join((many(len(self.instance.nodes), "node"), many(gangs, "gang")))
         leaving = len(self.snapshot.facts.leaving)
         told = f", {leaving} of them being deleted" if leaving else ""
-        return f"{there}, {many(len(self.instance.running), 'pod')} running{told}"
+        return f"{there}, {many(len(self.snapshot.outward.running), 'pod')} running{told}"
 
     def table(self) -> list[tuple[str, ...]]:
         """A head, a row for each component, and how many gangs are placed.

@@ -57,10 +57,11 @@ def _kept(instance: GangPlacementInstance, snapshot: Snapshot) -> set[str]:
     facts = snapshot.facts
     waiting = {gang.id: gang.priority for gang in snapshot.outward.gangs}
     least = min(waiting.values(), default=math.inf)
+    stay = facts.leaving | facts.nominated.keys()
 
     def sure(pod: Running) -> bool:
         owner = facts.owners.get(pod.id, "")
-        lower = facts.priorities[pod.id] < least and pod.id not in facts.leaving
+        lower = pod.id not in stay and facts.priorities[pod.id] < least
         return lower and owner not in facts.lowest and owner not in waiting
 
     nothing = not facts.preempts or bool(facts.gentle)

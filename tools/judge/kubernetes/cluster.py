@@ -39,6 +39,7 @@ from schedgap.tools.judge.table import UNREAD, way_of
 MODEL = "nvidia.com/gpu.product"
 MOVE, END = 1, 10
 """Prices per pod of moving what runs and of ending it."""
+DEVICES = "devices"
 WHOLLY = "its PodGroup is not listed, so it is read as all of its pods or none; fewer may do"
 QUOTA = "its quota"
 GROUP = "runai-gpu-group"
@@ -178,6 +179,7 @@ class Cluster:
             for pod in pods if drafts[key] is None else ():  # what is bound holds its room all the same
                 if _is_bound(pod):
                     self._run_all(self._bound(pod), [pod])
+        self._keep_room(waiting, [pod for key, pods in waiting.items() if drafts[key] is not None for pod in pods])
         for key, made in drafts.items():
             if made is not None:
                 self.draft.wait(self._shown(key), **made)
@@ -250,6 +252,34 @@ class Cluster:
             made |= {"movable": True, "price": END}
         if len(made["devices"]) > 1 and any(part < WHOLE for part in made["devices"].values()):
             made.pop("move_price", None)
+
+    def _keep_room(self, waiting: Mapping[str, Sequence[Pod]], judged: Sequence[Pod]) -> None:
+        """A stand-in for each pod with a nominated node, in the reading that never allows more, as far as room is free.
+
+        kube-scheduler lets no pod of at most its priority have that room, and may be about to bind the pod there.
+        """
+        draft = self.draft
+        bound: Counter[tuple[int, str]] = Counter()
+        for pod in filter(_is_bound, judged):
+            bound.update({(self._bound(pod), name): amount for name, amount in self._amounts(pod).items()})
+        for key, pod in ((key, pod) for key, pods in waiting.items() for pod in pods):
+            n = draft.index.get(str((pod.get("status") or {}).get("nominatedNodeName")))
+            if n is None or _is_bound(pod):
+                continue
+            draft.apart = True
+            name = shortened(f"{key_of(pod)} (nominated)", draft.cut)
+            draft.facts.nominated[name] = self._shown(key)
+            if not draft.outward:
+                free = draft.nodes[n]["free"] | {DEVICES: draft.nodes[n]["gpus"].count(WHOLE)}
+                room = {what: max(0, amount - bound[n, what]) for what, amount in free.items()}
+                taken = {what: min(amount, room.get(what, 0)) for what, amount in self._amounts(pod).items()}
+                made = draft.run(name, n, taken.pop(DEVICES), taken)
+                made |= {"movable": True, "price": 0}
+
+    def _amounts(self, pod: Pod) -> dict[str, int]:
+        """What a pod asks for; of devices in which it has a part, all."""
+        ask = self.ask[id(pod)]
+        return {**self.counting.asked(ask.rest), DEVICES: ask.whole or (ask.parts if ask.high else 0)}
 
     # -- levels --------------------------------------------------------------------------------------------------
 

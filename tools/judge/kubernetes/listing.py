@@ -48,7 +48,7 @@ _LEVELS = [{"podGroupNames": [str], "topologyConstraint": dict}]
 _TEMPLATE = {"metadata": {"labels": _TEXTS, "annotations": _TEXTS}, "spec": _SPEC}
 FORMS: dict[str, dict[str, Any]] = {
     "Node": {**_META, "spec": {"taints": [{}]}, "status": _STATUS},
-    "Pod": {**_META, "spec": _SPEC, "status": {"phase": str}},
+    "Pod": {**_META, "spec": _SPEC, "status": {"phase": str, "nominatedNodeName": str}},
     "Topology": {**_META, "spec": {"levels": [{"nodeLabel": str}]}},
     "PodGroup": {
         **_META,

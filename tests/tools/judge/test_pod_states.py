@@ -1,4 +1,4 @@
-"""Pods with a deletion timestamp: none of them waits, and what they hold is free once they have gone."""
+"""Pods that are being deleted do not wait; what they hold is soon free. Room is kept for pods with a nominated node."""
 
 from __future__ import annotations
 
@@ -137,3 +137,38 @@ def test_what_goes_anyhow_is_not_ended_by_a_decision(tmp_path: Path) -> None:
     only_old = [item for item in items if item["metadata"]["name"] != "n1" and item["metadata"]["name"] != "keep"]
     found = _judged(tmp_path, *only_old, _pod("p", 8, priority=5), objectives=["weight", "moves"])
     assert (found.reached, found.most) == (0, 0)
+
+
+def _nominated(name: str, gpus: int, node: str, **spec: Any) -> Data:
+    made = _pod(name, gpus, **spec)
+    made["status"]["nominatedNodeName"] = node
+    return made
+
+
+def test_room_of_a_nominated_pod_is_not_said_to_be_free(tmp_path: Path) -> None:
+    """It waits for what was preempted for it; kube-scheduler keeps the rest of the node for it, too."""
+    items = [_node("n", 8), _pod("old", 4, "n", meta=DELETED), _nominated("p", 8, "n", priority=9), _pod("q", 4)]
+    found = _judged(tmp_path, *items)
+    assert found.verdict.startswith("0 to 4 of 12 waiting GPUs could run now, the scheduler placed 0: ")
+    assert "1 gang fits but for room that is kept for pods with a nominated node" in found.verdict
+    assert "1 gang cannot be placed by anyone now unless pods that are being deleted have gone" in found.verdict
+    (line,) = [lost.line() for lost in found.lost if lost.gang == "ml/p"]
+    assert "admitted once ml/old has gone, which is being deleted" in line
+    assert found.counts.endswith("1 pod running, 1 of them being deleted")
+
+
+def test_a_pod_that_is_about_to_start_on_its_nominated_node_is_not_lost(tmp_path: Path) -> None:
+    found = _judged(tmp_path, _node("n", 8), _nominated("p", 8, "n"))
+    assert found.verdict.startswith("0 to 8 of 8 waiting GPUs could run now, the scheduler placed 0: 1 gang fits but")
+    assert found.verdict.endswith("may be about to start on the nominated node")
+
+
+def test_a_nomination_takes_no_room_of_what_is_bound_already(tmp_path: Path) -> None:
+    items = [_node("n", 8), _pod("a", 4, "n", phase="Pending"), _nominated("p", 8, "n", priority=9)]
+    found = _judged(tmp_path, *items, _pod("q", 2))
+    assert found.world.feasible and found.placed == 4 and (found.reached, found.most) == (4, 8)
+
+
+def test_a_nomination_for_a_node_that_is_not_listed_says_nothing(tmp_path: Path) -> None:
+    found = _judged(tmp_path, _node("n", 8), _nominated("p", 8, "gone"))
+    assert (found.reached, found.most, found.reading) == (8, 8, "kept")
