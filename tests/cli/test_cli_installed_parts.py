@@ -142,8 +142,8 @@ def test_an_installed_problem_is_in_every_command(site: Path, tmp_path: Path) ->
     assert (solved["problem"], solved["status"]) == ("toy", "optimal")
     compared = json.loads(run(site, tmp_path, "compare", "toy.json", "--json"))
     assert {row["method"] for row in compared["rows"]} == {"brute", "list", "shuffled"}
-    run(site, tmp_path, "verify", "toy-graham", "--instances", "4", "--out", "claims")
-    run(site, tmp_path, "hunt", "toy/list", "--set", "evaluations=20", "--out", "hunt")
+    run(site, tmp_path, "verify", "toy-graham", "--instances", "4", "--out", "claims", "--workers", "1")
+    run(site, tmp_path, "hunt", "toy/list", "--set", "evaluations=20", "--out", "hunt", "--workers", "1")
     table = run(site, tmp_path, "bench", "quick", "--problem", "toy", "--out", "runs", "--workers", "1")
     assert "toy" in table and (tmp_path / "runs" / "report.html").is_file()
 
@@ -156,7 +156,7 @@ def test_an_installed_heuristic_is_in_every_command(site: Path, tmp_path: Path) 
     assert solved["method"] == "lonely" and solved["objective"] >= 0
     compared = json.loads(run(site, tmp_path, "compare", "one.json", "--json"))
     assert any(row["method"] == "lonely" and row["ratio_to"] == "optimum" for row in compared["rows"])
-    limits = ("--set", "evaluations=10", "--set", "jobs=2")
+    limits = ("--set", "evaluations=10", "--set", "jobs=2", "--workers", "1")
     assert "lonely" in run(site, tmp_path, "hunt", "g-vne/lonely", *limits, "--out", "hunt")
 
 

@@ -20,7 +20,8 @@ from studies.robustness.kills import (
 )
 from studies.robustness.processes import READY, Command, begin
 
-HUNT = ("hunt", "rar-ddls/ls", "--set", "evaluations=16", "--set", "work=0.1", "--workers", "1", "--out", "FOLDER/run")
+LIMITS = ("evaluations=16", "work=0.1", "jobs=2", "servers=2")
+HUNT = ("hunt", "rar-ddls/ls", "--set", *LIMITS, "--workers", "1", "--out", "FOLDER/run")
 SHORT = {"certify": COMMANDS["certify"], "hunt": Command(HUNT, COMMANDS["hunt"].tables, ("--resume",))}
 
 

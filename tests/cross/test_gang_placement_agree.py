@@ -1,4 +1,7 @@
-"""Every exact way of gang-placement against brute force, on tiny instances in which everything collides."""
+"""Every exact way of gang-placement against brute force, on tiny instances in which everything collides.
+
+A sample of what the gate asks of some 1,300 instances of the same cases.
+"""
 
 from __future__ import annotations
 
@@ -31,11 +34,11 @@ def truth(seed: int) -> tuple[Instance, Any]:
 @pytest.mark.parametrize(
     ("method", "settings", "seeds"),
     [
-        ("staged", {}, range(150)),
-        ("staged", {"engine": "cpsat"}, range(150, 200)),
-        ("cpsat", {}, range(200, 230)),
-        ("highs", {}, range(230, 260)),
-        ("cbc", {}, range(260, 285)),
+        ("staged", {}, range(50)),
+        ("staged", {"engine": "cpsat"}, range(150, 165)),
+        ("cpsat", {}, range(200, 215)),
+        ("highs", {}, range(230, 245)),
+        ("cbc", {}, range(260, 275)),
     ],
     ids=["staged", "staged-cpsat", "cpsat", "highs", "cbc"],
 )

@@ -1,4 +1,4 @@
-"""Random tiny instances of hadar: every exact method, a brute force, and LP(P2) written out."""
+"""Random tiny instances of hadar, of which the gate has many: exact methods, a brute force, LP(P2) written out."""
 
 import pytest
 from oracles.hadar import brute_force, random_case
@@ -17,7 +17,7 @@ METHODS = ["colgen", "cbc", "highs", "cpsat"]
 
 
 @pytest.mark.parametrize("must_finish", [False, True], ids=["P2", "P1"])
-@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("seed", range(8))
 def test_all_exact_methods_agree_with_a_brute_force(seed: int, must_finish: bool) -> None:
     instance = random_case(1000 + seed, must_finish=must_finish)
     reference = brute_force(instance)

@@ -7,6 +7,8 @@ grids finer.
 
 from __future__ import annotations
 
+import copy
+import functools
 import itertools
 import json
 import operator
@@ -14,7 +16,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import Any
+from typing import Any, TypeVar
 
 from oracles import comm_contention, ddl_cluster, ddljs, g_vne, gpu_sharing, hadar, rar_ddls
 
@@ -32,6 +34,7 @@ from schedgap.solvers.exact.gpu_sharing.cp import solve_cp as solve_sharing
 from schedgap.solvers.result import SolveOptions
 
 Data = dict[str, Any]
+Row = TypeVar("Row")
 NEAR = Fraction(1, 10**9)
 """Relative, what is known in floats may be off by."""
 REFUSED = (Rejected, ValueError, LookupError, ArithmeticError, TypeError, AttributeError)
@@ -148,6 +151,20 @@ class _Point:
         return dict(self.given)
 
 
+def _kept(make: Callable[[bool], Iterator[Row]]) -> Callable[[bool], Iterator[Row]]:
+    """Instances and optima are found once, as far as they are asked for: rules, whole or with a hole, have no say."""
+    kept: dict[bool, Any] = {}
+
+    @functools.wraps(make)
+    def rows(large: bool) -> Iterator[Row]:
+        if large not in kept:
+            (kept[large],) = itertools.tee(make(large), 1)
+        again: Iterator[Row] = copy.copy(kept[large])
+        return again
+
+    return rows
+
+
 def as_read(data: Data) -> Data:
     """An instance as the checker reads it."""
     parsed: Data = checker.parse(json.dumps(data))
@@ -192,6 +209,7 @@ def gang_prices(*, large: bool = False) -> Iterator[Case]:
     yield from _with_prices(_gangs(large), {0, 1, 2, 3}, large)
 
 
+@_kept
 def _gangs(large: bool) -> Iterator[tuple[Data, Fraction, Data]]:
     """Two gangs of one or two equal pods, on one to three devices."""
     clusters = [[[4]], [[3]], [[4, 4]], [[4, 2]], [[4], [4]]] + ([[[4, 4, 4]], [[4, 3], [2]]] if large else [])
@@ -325,6 +343,7 @@ def _edges(gpus: Data, large: bool) -> Iterator[Data]:
 # gpu-sharing
 
 
+@_kept
 def _sharing(large: bool) -> Iterator[tuple[Data, Fraction | None]]:
     shapes = [(1, 1, 1, 1), (1, 1, 2, 3), (2, 2, 2, 1), (1, 2, 3, 1), (2, 1, 1, 1), (1, 2, 1, 3)]
     if large:
@@ -395,6 +414,7 @@ def sharing_rows(*, large: bool = False) -> Iterator[Case]:
 # comm-contention
 
 
+@_kept
 def _transfers(large: bool) -> Iterator[tuple[Data, Fraction]]:
     sizes, releases = ((1, 2, 4), (0, 1, 2)) if large else ((1, 4), (0, 1, 2))
     for count in (1, 2, 3):
@@ -442,6 +462,7 @@ MOST_ORDERS = 300
 """The most events, each a linear program for the search: what has more is no part of the class."""
 
 
+@_kept
 def _clusters(large: bool) -> Iterator[tuple[Data, Fraction, list[list[list[Any]]]]]:
     """Two jobs on two servers of one GPU, or on one of two; with their best placements."""
     shapes = (
@@ -477,7 +498,7 @@ def _clusters(large: bool) -> Iterator[tuple[Data, Fraction, list[list[list[Any]
                     continue
                 values = [(ddl_cluster.exact_optimum(placed), placed) for placed in placements]
                 best, placed = min(values, key=lambda pair: pair[0])
-                yield data, best, placed.to_dict()["jobs"]
+                yield data, best, placed.to_dict()["jobs"]  # the optimum is that of these jobs, too
 
 
 def cluster_machines(*, large: bool = False) -> Iterator[Case]:
@@ -486,8 +507,7 @@ def cluster_machines(*, large: bool = False) -> Iterator[Case]:
     for data, optimum, jobs in _clusters(large):
         yield Case(as_read(data), optimum, checker.model_of(as_read(data), "machines", {}), leaves)
         given = as_read({**data, "jobs": jobs})
-        value = ddl_cluster.exact_optimum(DdlClusterInstance.parse({**data, "jobs": jobs}))
-        yield Case(given, value, checker.model_of(given, "machines", {}), leaves)
+        yield Case(given, optimum, checker.model_of(given, "machines", {}), leaves)
 
 
 def _machines(large: bool) -> Iterator[Data]:
@@ -513,12 +533,11 @@ def _machines(large: bool) -> Iterator[Data]:
 
 def cluster_rows(*, large: bool = False) -> Iterator[Case]:
     """Multiples of rows, up to a cutoff at the optimum and beyond it."""
-    for data, _, jobs in _clusters(large):
-        given = {**data, "jobs": jobs}
-        value = ddl_cluster.exact_optimum(DdlClusterInstance.parse(given))
-        for cutoff in (value, value + 1):
-            model = checker.model_of(as_read(given), "rows", {"cutoff": str(cutoff)})
-            yield Case(as_read(given), value, model, multiples(model, ("1", "1/2"), 1 if not large else 2))
+    for data, optimum, jobs in _clusters(large):
+        given = as_read({**data, "jobs": jobs})
+        for cutoff in (optimum, optimum + 1):
+            model = checker.model_of(given, "rows", {"cutoff": str(cutoff)})
+            yield Case(given, optimum, model, multiples(model, ("1", "1/2"), 1 if not large else 2))
 
 
 # g-vne and ddljs
@@ -544,6 +563,7 @@ def _networks() -> Iterator[Data]:
         }
 
 
+@_kept
 def _rings(large: bool) -> Iterator[tuple[Data, Fraction, Any]]:
     shapes = [(1, 1, [1, 3]), (1, 2, [2, 2]), (2, 0, [4]), (1, 1, [-1, 2, 3]), (1, 0, [0.5, 0.7])]
     if large:
@@ -595,6 +615,7 @@ def _in_rows(cases: Iterable[tuple[Data, Fraction, Any]], large: bool) -> Iterat
         yield Case(instance, optimum, model, leaves, points=[(optimum, point)], near=NEAR)
 
 
+@_kept
 def _worker_slots(large: bool) -> Iterator[tuple[Data, Fraction, Any]]:
     utilities: list[Data] = [
         {"kind": "linear", "scale": 1},
@@ -656,6 +677,7 @@ def worker_slots_in_rows(*, large: bool = False) -> Iterator[Case]:
 # rar-ddls
 
 
+@_kept
 def _ring_jobs(large: bool) -> Iterator[tuple[Data, int | None, Any]]:
     shapes = [(1, 2, 0.0), (2, 3, 0.2), (3, 2, 0.1), (2, 1, 0.0)] + ([(1, 3, 0.0), (3, 4, 0.3)] if large else [])
     for sizes in ([2, 2], [2, 1], [3], [2, 1, 1]):
@@ -755,6 +777,7 @@ def gang_part_prices(*, large: bool = False) -> Iterator[Case]:
     yield from _with_prices(_parted(large), {1, 2, 3}, large)
 
 
+@_kept
 def _parted(large: bool) -> Iterator[tuple[Data, Fraction, Data]]:
     """The first gang has pods with parts of two devices or three."""
     clusters = [[[4, 4]], [[4, 2]], [[4], [4]], [[4, 4, 2]]] + ([[[4, 4, 4]], [[4, 3], [4, 2]]] if large else [])
@@ -860,6 +883,7 @@ def gang_subgroup_prices(*, large: bool = False) -> Iterator[Case]:
         yield Case(instance, optimum, model.finished(), leaves)
 
 
+@_kept
 def _in_subgroups(large: bool) -> Iterator[tuple[Data, Fraction, Data]]:
     """The gang weighs 3; its subgroups have one group or both, on a level each."""
     clusters = [[(4, "a"), (4, "a")], [(4, "a"), (4, "b")], [(2, "a"), (2, "a"), (4, "b")]]
