@@ -5,12 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import stdtrit
 
 from schedgap.benchmarks.text import significant
-
-Floats = NDArray[np.float64]
+from schedgap.formulations.common.arrays import Floats
 
 
 @dataclass(frozen=True)

@@ -15,8 +15,8 @@ from dataclasses import dataclass, field, replace
 from typing import Generic, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
+from schedgap.formulations.common.arrays import Floats
 from schedgap.formulations.common.check import CheckReport
 from schedgap.formulations.common.errors import Disagreement
 from schedgap.formulations.common.instance import Solution
@@ -27,7 +27,6 @@ from schedgap.solvers.integer_program import SearchLimits, integer_master
 from schedgap.solvers.result import Result, SolveOptions, Termination, clock, package_version
 from schedgap.solvers.ruin_and_recreate import Choice, Item, Prices, RuinAndRecreate
 
-Floats = NDArray[np.float64]
 Rules = TypeVar("Rules")
 
 LOG_EVERY = 20  # nodes

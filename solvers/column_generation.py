@@ -17,20 +17,11 @@ from enum import StrEnum
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from schedgap.formulations.common.arrays import Bools, Floats, Ints
 from schedgap.formulations.common.numbers import MAXIMISE
 from schedgap.solvers.linear_program import LinearProgram, Optimum
 from schedgap.solvers.result import Deadline
-
-Floats = NDArray[np.float64]
-
-
-Ints = NDArray[np.int64]
-
-
-Bools = NDArray[np.bool_]
-
 
 INFINITY = float("inf")
 

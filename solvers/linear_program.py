@@ -14,13 +14,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from schedgap.formulations.common.arrays import Floats, Ints
 from schedgap.solvers.result import NO_DEADLINE, Deadline
 
 if TYPE_CHECKING:  # slow to load
     from scipy import sparse
 
-Ints = NDArray[np.int64]
-Floats = NDArray[np.float64]
 
 INFINITY = float("inf")
 """HiGHS's infinity: no bound."""

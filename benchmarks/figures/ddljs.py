@@ -9,10 +9,10 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
-from numpy.typing import NDArray
 
 from schedgap.benchmarks.figures.palette import GRID, INK, MARK
 from schedgap.benchmarks.figures.style import hover, ink_on, job_colour, new_figure, plain_axes, whole_numbers
+from schedgap.formulations.common.arrays import Ints
 from schedgap.formulations.common.instance import Solution
 from schedgap.formulations.ddljs.instance import DdljsInstance
 from schedgap.formulations.ddljs.reach import reaches
@@ -20,8 +20,6 @@ from schedgap.formulations.ddljs.utility import utility
 
 MOST_NAMES = 40
 """Jobs that are named in the lower panel."""
-
-Ints = NDArray[np.int64]
 
 
 def workers_by_slot(instance: DdljsInstance, solution: Solution) -> Ints:

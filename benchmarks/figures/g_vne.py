@@ -14,16 +14,13 @@ from matplotlib.colors import LinearSegmentedColormap, Normalize, to_rgb
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Circle, Rectangle, Wedge
-from numpy.typing import NDArray
 
 from schedgap.benchmarks.figures.node_layout import MOST_IN_A_ROW, layout
 from schedgap.benchmarks.figures.palette import INK
 from schedgap.benchmarks.figures.style import hover, ink_on, new_figure
+from schedgap.formulations.common.arrays import Floats
 from schedgap.formulations.common.instance import Solution
 from schedgap.formulations.g_vne.instance import GVneInstance
-
-Floats = NDArray[np.float64]
-
 
 LOAD = LinearSegmentedColormap.from_list("load", ["#e4e4e4", "#c9d7e4", "#f5c26b", "#d7301f"])
 """Colour of a link by its used share: grey is empty, red is full."""

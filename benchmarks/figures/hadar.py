@@ -8,11 +8,11 @@ import numpy as np
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
-from numpy.typing import NDArray
 
 from schedgap.benchmarks.figures.palette import FAINT, MARK
 from schedgap.benchmarks.figures.style import job_colour
 from schedgap.benchmarks.figures.timeline import EDGE, NARROW, Timeline, row_height
+from schedgap.formulations.common.arrays import Ints
 from schedgap.formulations.common.instance import Solution
 from schedgap.formulations.hadar.check import check
 from schedgap.formulations.hadar.check_forked import check_forked
@@ -22,8 +22,6 @@ from schedgap.formulations.hadar.solution import ForkedSolution, HadarSolution, 
 IDLE = (0.968, 0.968, 0.968)
 GAP = 1
 """Rows left free between two types."""
-
-Ints = NDArray[np.int64]
 
 
 def device_rows(instance: HadarInstance, solution: Solution) -> tuple[dict[str, Ints], int]:

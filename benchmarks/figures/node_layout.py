@@ -7,8 +7,8 @@ from collections.abc import Sequence
 
 import networkx
 import numpy as np
-from numpy.typing import NDArray
 
+from schedgap.formulations.common.arrays import Floats
 from schedgap.formulations.g_vne.substrate import SubstrateInstance
 
 MOST_IN_A_ROW = 64
@@ -17,9 +17,6 @@ MOST_IN_A_ROW = 64
 
 MOST_EXACT = 200
 """Nodes up to which a graph is laid out by graph distances (cubic time)."""
-
-
-Floats = NDArray[np.float64]
 
 
 def layout(instance: SubstrateInstance) -> Floats:

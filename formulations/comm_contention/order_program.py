@@ -7,16 +7,13 @@ from collections.abc import Sequence
 from fractions import Fraction
 
 import numpy as np
-from numpy.typing import NDArray
 
 from schedgap.formulations.comm_contention.admissions import Admission, starts_of, written
 from schedgap.formulations.comm_contention.dynamics import simulate
 from schedgap.formulations.comm_contention.instance import CommContentionInstance
+from schedgap.formulations.common.arrays import Floats
 from schedgap.formulations.common.instance import Solution
 from schedgap.formulations.common.numbers import exact
-
-Floats = NDArray[np.float64]
-
 
 Event = tuple[int, bool]
 """Task position, and whether it is the start (else the completion)."""

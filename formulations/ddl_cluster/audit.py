@@ -21,13 +21,11 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from schedgap.formulations.common.arrays import Ints
 from schedgap.formulations.common.check import Violation
 from schedgap.formulations.common.numbers import exact
 from schedgap.formulations.ddl_cluster.audit_links import OVER, Message, audit_links, joined_jumps, joins, taken_out
 from schedgap.formulations.ddl_cluster.instance import DdlClusterInstance, Gpu
-
-IntArray = NDArray[np.int64]
-
 
 WHOLE_TASKS = 5_000_000
 """Runs of up to so many compute tasks are gone through and audited as a whole, others by cycles."""
@@ -41,21 +39,21 @@ class Recorded(Protocol):
     """The times of a run in ticks, laid out as :class:`~.simulate_plain.Log` says."""
 
     @property
-    def start(self) -> IntArray: ...
+    def start(self) -> Ints: ...
     @property
-    def end(self) -> IntArray: ...
+    def end(self) -> Ints: ...
     @property
-    def admitted(self) -> IntArray: ...
+    def admitted(self) -> Ints: ...
     @property
-    def done(self) -> IntArray: ...
+    def done(self) -> Ints: ...
     @property
-    def placed(self) -> IntArray: ...
+    def placed(self) -> Ints: ...
     @property
-    def task_base(self) -> IntArray: ...
+    def task_base(self) -> Ints: ...
     @property
-    def message_base(self) -> IntArray: ...
+    def message_base(self) -> Ints: ...
     @property
-    def jumps(self) -> IntArray: ...
+    def jumps(self) -> Ints: ...
 
 
 @dataclass
@@ -64,7 +62,7 @@ class _Findings:
 
     violations: list[Violation] = field(default_factory=list)
 
-    def add(self, constraint: str, where: str, broken: NDArray[np.bool_], amounts: IntArray, tick: float) -> None:
+    def add(self, constraint: str, where: str, broken: NDArray[np.bool_], amounts: Ints, tick: float) -> None:
         """The first of the `broken` ones, and how many there are; `amounts` in ticks."""
         found = np.flatnonzero(broken)
         if len(found):
@@ -103,7 +101,7 @@ def audit(
     tick = 10.0**-digits
     scale = 10**digits
     findings = _Findings()
-    by_gpu: dict[Gpu, list[tuple[IntArray, IntArray, IntArray, IntArray]]] = {}
+    by_gpu: dict[Gpu, list[tuple[Ints, Ints, Ints, Ints]]] = {}
     messages: list[Message | None] = []
     finish: list[int] = []
     for j, (job, gpus) in enumerate(zip(instance.jobs, placement, strict=True)):
@@ -168,9 +166,9 @@ def audit(
 def _audit_cycles(
     findings: _Findings,
     where: str,
-    jumps: IntArray,
-    times: IntArray,  # rows of iterations gone through: begin and end of the tasks, admission of the all-reduce
-    iteration_end: IntArray,
+    jumps: Ints,
+    times: Ints,  # rows of iterations gone through: begin and end of the tasks, admission of the all-reduce
+    iteration_end: Ints,
     asked: tuple[int, int],  # the placement, and how many iterations there are
 ) -> None:
     """Whether the cycles of a job come again as they were: all iterations are there, and their ends are alike."""
@@ -198,7 +196,7 @@ def _audit_cycles(
         findings.violations.append(Violation("cycle", text, float((~alike).sum())))
 
 
-def _going_on(times: IntArray) -> IntArray:
+def _going_on(times: Ints) -> Ints:
     """What goes on at moment 0: its begin; 1 for what comes later, OVER for what is over.
 
     `times` : rows of begins, ends and maybe an admission
@@ -210,7 +208,7 @@ def _going_on(times: IntArray) -> IntArray:
     return np.hstack([tasks, times[:, 2 * half :] > 0])
 
 
-def _audit_gpu(findings: _Findings, where: str, times: Sequence[IntArray], tick: float) -> None:
+def _audit_gpu(findings: _Findings, where: str, times: Sequence[Ints], tick: float) -> None:
     """One task at a time, and no idling beside a ready one; `times`: when tasks begin, end, and are ready."""
     start, end, ready = times
     order = np.argsort(start, kind="stable")  # merges the workers' sorted runs

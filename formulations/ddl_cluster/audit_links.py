@@ -8,14 +8,12 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
+from schedgap.formulations.common.arrays import Ints
 from schedgap.formulations.common.check import Violation
 from schedgap.formulations.common.numbers import exact
 from schedgap.formulations.ddl_cluster.instance import DdlClusterInstance, Gpu
 
-IntArray = NDArray[np.int64]
-
-
-Steps = tuple[IntArray, IntArray]
+Steps = tuple[Ints, Ints]
 """Moments in order, and a count that holds from each to the next; it is 0 before the first."""
 
 
@@ -28,16 +26,16 @@ _RELATIVE = 1e-9
 OVER = -(2**62)
 
 
-def taken_out(jumps: IntArray, times: IntArray) -> IntArray:
+def taken_out(jumps: Ints, times: Ints) -> Ints:
     """Times with what jumps pass over taken out before them."""
     if not len(jumps):
         return times
     gone = np.concatenate(([0], np.cumsum(jumps[:, 3])))
-    result: IntArray = times - gone[np.searchsorted(jumps[:, 1], times)]
+    result: Ints = times - gone[np.searchsorted(jumps[:, 1], times)]
     return result
 
 
-def joined_jumps(jumps: Sequence[IntArray]) -> IntArray:
+def joined_jumps(jumps: Sequence[Ints]) -> Ints:
     """The jumps of jobs that share a place, each once, in order."""
     merged = np.concatenate([part[:, 1:4] for part in jumps])
     once = np.unique(merged, axis=0) if len(merged) else merged
@@ -48,12 +46,12 @@ def joined_jumps(jumps: Sequence[IntArray]) -> IntArray:
 class Message:
     """The all-reduces of one job by iteration, in ticks: the barrier, the admission, the end; and its jumps."""
 
-    barrier: IntArray
-    admitted: IntArray
-    done: IntArray
-    jumps: IntArray = field(default_factory=lambda: np.zeros((0, 5), dtype=np.int64))
+    barrier: Ints
+    admitted: Ints
+    done: Ints
+    jumps: Ints = field(default_factory=lambda: np.zeros((0, 5), dtype=np.int64))
 
-    def without(self, jumps: IntArray) -> Message:
+    def without(self, jumps: Ints) -> Message:
         """With the time that jumps pass over taken out."""
         return Message(*(taken_out(jumps, times) for times in (self.barrier, self.admitted, self.done)))
 
@@ -159,9 +157,7 @@ def _meet(message: Message, span: tuple[int, int]) -> bool:
     return bool(message.admitted[0] <= span[1] and message.done[-1] >= span[0])
 
 
-def joins(
-    where: str, jumps: IntArray, parts: Sequence[tuple[IntArray, IntArray, IntArray]], tick: float
-) -> list[Violation]:
+def joins(where: str, jumps: Ints, parts: Sequence[tuple[Ints, Ints, Ints]], tick: float) -> list[Violation]:
     """Who takes no part in a jump of a place: whether anything of it begins or ends there from the cycle on.
 
     Parameters
@@ -181,17 +177,17 @@ def joins(
     return found
 
 
-def _count(intervals: tuple[IntArray, IntArray], moments: IntArray) -> IntArray:
+def _count(intervals: tuple[Ints, Ints], moments: Ints) -> Ints:
     """How many of the half-open intervals, begins and ends sorted, hold each moment."""
     begins, ends = intervals
-    counted: IntArray = np.searchsorted(begins, moments, "right") - np.searchsorted(ends, moments, "right")
+    counted: Ints = np.searchsorted(begins, moments, "right") - np.searchsorted(ends, moments, "right")
     return counted
 
 
 def _busy_periods(
     where: str,
-    intervals: tuple[IntArray, IntArray],
-    begins: IntArray,
+    intervals: tuple[Ints, Ints],
+    begins: Ints,
     sizes: NDArray[np.float64],
     cost: float,
     tick: float,
@@ -257,20 +253,20 @@ def _free_while_waiting(message: Message, active: Sequence[Steps], need: int) ->
     return int((free > 0).sum())
 
 
-def _steps(intervals: tuple[IntArray, IntArray]) -> Steps:
+def _steps(intervals: tuple[Ints, Ints]) -> Steps:
     """How many of the intervals hold each moment, from each moment on at which that may change."""
     moments = _distinct(intervals)
     return moments, _count(intervals, moments)
 
 
-def _distinct(parts: Sequence[IntArray]) -> IntArray:
+def _distinct(parts: Sequence[Ints]) -> Ints:
     """The distinct moments in order. A stable sort merges the sorted parts, several times faster than np.unique."""
     moments = np.sort(np.concatenate(parts), kind="stable")
-    distinct: IntArray = moments[np.append(True, moments[1:] != moments[:-1])]
+    distinct: Ints = moments[np.append(True, moments[1:] != moments[:-1])]
     return distinct
 
 
-def _most(counts: Sequence[Steps], wanted: IntArray) -> Steps:
+def _most(counts: Sequence[Steps], wanted: Ints) -> Steps:
     """The largest of several counts, from the first of the wanted moments to the last; those are steps as well.
 
     Only what lies between is looked at: a job is active for a part of the run.
@@ -290,7 +286,7 @@ def _most(counts: Sequence[Steps], wanted: IntArray) -> Steps:
     return merged, most
 
 
-def _sums(piece: NDArray[np.float64], moments: IntArray, begin: IntArray, end: IntArray) -> NDArray[np.float64]:
+def _sums(piece: NDArray[np.float64], moments: Ints, begin: Ints, end: Ints) -> NDArray[np.float64]:
     """The sum of the pieces from each begin to its end; the intervals are disjoint, in order and not empty."""
     bounds = np.stack((np.searchsorted(moments, begin), np.searchsorted(moments, end)), axis=1).ravel()
     total: NDArray[np.float64] = np.add.reduceat(piece, bounds)[::2]

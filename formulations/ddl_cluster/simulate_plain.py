@@ -58,8 +58,8 @@ from math import ceil
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from schedgap.formulations.common.arrays import Ints
 from schedgap.formulations.common.instance import Solution
 from schedgap.formulations.common.numbers import exact
 from schedgap.formulations.ddl_cluster import replay as events
@@ -79,8 +79,6 @@ POLICIES: Mapping[str, tuple[int, bool]] = {
 INTERPRETED_TASKS = 100_000
 """Up to so many compute tasks are simulated by the interpreter; compiling the same function takes seconds."""
 
-IntArray = NDArray[np.int64]
-
 
 @dataclass(frozen=True)
 class Log:
@@ -98,14 +96,14 @@ class Log:
         has what was begun in the last one and went on
     """
 
-    start: IntArray
-    end: IntArray
-    admitted: IntArray
-    done: IntArray
-    placed: IntArray
-    task_base: IntArray
-    message_base: IntArray
-    jumps: IntArray
+    start: Ints
+    end: Ints
+    admitted: Ints
+    done: Ints
+    placed: Ints
+    task_base: Ints
+    message_base: Ints
+    jumps: Ints
 
 
 @dataclass(frozen=True)

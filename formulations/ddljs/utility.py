@@ -8,16 +8,11 @@ from __future__ import annotations
 from fractions import Fraction
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from schedgap.formulations.common.arrays import Floats, Ints
 from schedgap.formulations.common.numbers import exact
 from schedgap.formulations.ddljs.instance import Job
-
-Floats = NDArray[np.float64]
-
-
-Ints = NDArray[np.int64]
-
 
 FAR = 300.0 * (1 + 1e-12)
 """A sigmoid is worth 0 where its exponent is below minus this, all its scale where it is above, as the checker has it;

@@ -6,20 +6,11 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 
+from schedgap.formulations.common.arrays import Bools, Floats, Ints
 from schedgap.formulations.common.instance import once_per_instance
 from schedgap.formulations.g_vne.instance import GVneInstance
 from schedgap.formulations.g_vne.substrate import most_multiples
-
-Ints = NDArray[np.int64]
-
-
-Floats = NDArray[np.float64]
-
-
-Bools = NDArray[np.bool_]
-
 
 NEAR = 1e-6
 """A quotient this near to a whole number is floored in exact arithmetic."""

@@ -13,11 +13,10 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
+from schedgap.formulations.common.arrays import Ints
 from schedgap.formulations.common.instance import Solution
 from schedgap.formulations.gpu_sharing.dynamics import RunningJob, SharingTables, tables
 from schedgap.formulations.gpu_sharing.instance import GpuSharingInstance
-
-Ints = NDArray[np.int64]
 
 
 @dataclass(frozen=True)

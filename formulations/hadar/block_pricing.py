@@ -12,18 +12,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from schedgap.formulations.common.arrays import Bools, Floats, Ints
 from schedgap.formulations.common.compiled import njit_cached, njit_part
 from schedgap.formulations.common.machine.ordering import rising_order
-
-Bools = NDArray[np.bool_]
-
-
-Floats = NDArray[np.float64]
-
-
-Ints = NDArray[np.int64]
 
 
 @dataclass(frozen=True)

@@ -7,11 +7,9 @@ gang of W_j of its own devices; how fast that is follows (1a) and (1b) on the no
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from schedgap.formulations.common.arrays import Floats
 from schedgap.formulations.hadar.instance import HadarInstance
-
-Floats = NDArray[np.float64]
 
 
 def node_speeds(instance: HadarInstance) -> Floats:

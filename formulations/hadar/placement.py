@@ -8,12 +8,12 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from schedgap.formulations.common.arrays import Ints
 from schedgap.formulations.common.instance import Solution
 from schedgap.formulations.hadar.instance import HadarInstance
 from schedgap.formulations.hadar.solution import by_slot
 from schedgap.formulations.hadar.tables import ProgressTables
 
-Ints = NDArray[np.int64]
 Levels = Mapping[int, Mapping[int, int]]
 """The level of each job in each slot it runs in: ``levels[job][slot] = level``."""
 

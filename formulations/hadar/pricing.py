@@ -11,19 +11,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from schedgap.formulations.common.arrays import Bools, Floats, Ints
 from schedgap.formulations.common.compiled import njit_cached
 from schedgap.formulations.hadar.tables import JobTable, small_units
-
-Ints = NDArray[np.int64]
-
-
-Floats = NDArray[np.float64]
-
-
-Bools = NDArray[np.bool_]
-
 
 IMPOSSIBLE = -np.inf
 

@@ -17,12 +17,10 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from schedgap.formulations.common.arrays import Floats, Ints
 from schedgap.formulations.common.instance import once_per_instance
 from schedgap.formulations.common.numbers import CHECK_TOLERANCE, Multisets, exact, rounded_both_ways, unit_of
 from schedgap.formulations.hadar.instance import HadarInstance, Job
-
-Ints = NDArray[np.int64]
-Floats = NDArray[np.float64]
 
 FINEST = 1 << 60
 """Largest target: sums of two capped numbers stay within int64."""

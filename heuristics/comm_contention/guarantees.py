@@ -9,7 +9,6 @@ from fractions import Fraction
 from functools import partial
 
 import numpy as np
-from numpy.typing import NDArray
 
 from schedgap.formulations.comm_contention.admissions import starts_of
 from schedgap.formulations.comm_contention.dynamics import simulate
@@ -24,8 +23,6 @@ POINTS = 80
 """Starts between 0 and the end of the first one that each pair is tried with."""
 NEWCOMERS = 20
 """Newcomers in one sample."""
-
-Floats = NDArray[np.float64]
 
 
 def total_completion(b: float, eta: float, sizes: list[float], starts: list[float]) -> float:

@@ -13,13 +13,11 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
+from schedgap.formulations.common.arrays import Ints
 from schedgap.formulations.common.numbers import exact
 from schedgap.formulations.ddl_cluster.clock import clock_of
 from schedgap.formulations.ddl_cluster.instance import DdlClusterInstance, Gpu
 from schedgap.heuristics.ddl_cluster.simulation import FastLog
-from schedgap.heuristics.ddl_cluster.state import (
-    Ints,
-)
 
 
 class Conservation:

@@ -13,6 +13,7 @@ Differences are only in what is looked at:
 
 from __future__ import annotations
 
+from schedgap.formulations.common.arrays import Ints
 from schedgap.formulations.common.compiled import njit_inline, njit_kernel
 from schedgap.heuristics.ddl_cluster.cycles import follow, wake_before
 from schedgap.heuristics.ddl_cluster.kernel_placement import enqueue, leave, place_queue
@@ -35,7 +36,6 @@ from schedgap.heuristics.ddl_cluster.state import (
     QUEUED,
     RELEASED,
     TRANSFERRING,
-    Ints,
     State,
     append,
     comes_before,

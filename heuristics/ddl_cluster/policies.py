@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from typing import Annotated, Any, Literal, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 from pydantic import Field
 
+from schedgap.formulations.common.arrays import Floats
 from schedgap.formulations.common.instance import Json
 from schedgap.formulations.common.options import options_of, parse_settings
 from schedgap.formulations.ddl_cluster.clock import clock_of
@@ -33,9 +33,6 @@ Placement: TypeAlias = Annotated[Literal["lwf", "ls", "ff", "rand"], Field(descr
 Kappa: TypeAlias = Annotated[
     int, Field(ge=0, le=10**6, description="lwf: jobs of up to so many GPUs get the least loaded ones anywhere")
 ]
-
-
-Floats = NDArray[np.float64]
 
 
 class ConservationError(RuntimeError):

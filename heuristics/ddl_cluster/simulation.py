@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from schedgap.formulations.common.arrays import Ints
 from schedgap.formulations.ddl_cluster.clock import MEMORY_CAPACITY, clock_of
 from schedgap.formulations.ddl_cluster.instance import DdlClusterInstance, Gpu
 from schedgap.formulations.ddl_cluster.simulate_plain import POLICIES
@@ -23,7 +24,6 @@ from schedgap.heuristics.ddl_cluster.state import (
     SERVER,
     SKIPPED,
     WORKER,
-    Ints,
     Rules,
     State,
     Table,

@@ -9,12 +9,9 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from schedgap.formulations.common.arrays import Ints
 from schedgap.formulations.common.compiled import njit_inline
-
-Ints = NDArray[np.int64]
-
 
 Table = Any
 """A structured array with the fields of JOB, WORKER, GPU or SERVER."""

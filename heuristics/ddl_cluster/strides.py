@@ -11,9 +11,7 @@ tasks of one iteration; the striding job's service only falls.
 
 from __future__ import annotations
 
-import numpy as np
-from numpy.typing import NDArray
-
+from schedgap.formulations.common.arrays import Ints
 from schedgap.formulations.common.compiled import njit_inline
 from schedgap.heuristics.ddl_cluster.state import (
     BACKWARD_READY,
@@ -26,8 +24,6 @@ from schedgap.heuristics.ddl_cluster.state import (
     look_at,
     put,
 )
-
-Ints = NDArray[np.int64]
 
 
 @njit_inline

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from schedgap.formulations.common.arrays import Floats, Ints
 from schedgap.formulations.common.instance import Solution
 from schedgap.formulations.ddljs.instance import DdljsInstance
 from schedgap.formulations.ddljs.reach import reaches
@@ -15,11 +15,6 @@ from schedgap.formulations.ddljs.utility import LONGEST, gain, steepest, steepes
 from schedgap.formulations.g_vne.ring_network import Need, Ring, RingNetwork
 from schedgap.formulations.g_vne.substrate import Link, Server
 from schedgap.heuristics.common.run import HeuristicRun
-
-Floats = NDArray[np.float64]
-
-
-Ints = NDArray[np.int64]
 
 
 class GreedyState:

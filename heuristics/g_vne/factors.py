@@ -8,13 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from schedgap.formulations.common.arrays import Floats, Ints
 from schedgap.heuristics.g_vne.mixture import Mixture
 from schedgap.solvers.exact.g_vne.subproblem import RingSubproblem
-
-Ints = NDArray[np.int64]
-
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)

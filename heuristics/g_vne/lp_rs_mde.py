@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 from pydantic import Field
 
+from schedgap.formulations.common.arrays import Floats, Ints
 from schedgap.formulations.common.instance import Solution
 from schedgap.formulations.g_vne.instance import GVneInstance, in_ordinary_units
 from schedgap.heuristics.common.run import HeuristicRun
@@ -23,12 +23,6 @@ from schedgap.solvers.column_generation import Column
 from schedgap.solvers.exact.g_vne.subproblem import TOLERANCE
 from schedgap.solvers.integer_program import SearchLimits, integer_master
 from schedgap.solvers.result import NO_DEADLINE, Deadline
-
-Floats = NDArray[np.float64]
-
-
-Ints = NDArray[np.int64]
-
 
 TRIES = 100
 

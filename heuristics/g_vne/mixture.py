@@ -7,19 +7,11 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 
+from schedgap.formulations.common.arrays import Bools, Floats, Ints
 from schedgap.formulations.common.compiled import njit_cached
 from schedgap.heuristics.g_vne.relaxation import LEAST_WEIGHT, Relaxation
 from schedgap.solvers.column_generation import Column
-
-Floats = NDArray[np.float64]
-
-
-Ints = NDArray[np.int64]
-
-
-Bools = NDArray[np.bool_]
 
 
 def fits_alone(column: Column, capacity: Floats) -> bool:

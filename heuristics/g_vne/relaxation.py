@@ -6,18 +6,12 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 
+from schedgap.formulations.common.arrays import Floats, Ints
 from schedgap.formulations.g_vne.instance import GVneInstance
 from schedgap.solvers.column_generation import Column, GenerationLimits, GenerationStatus
 from schedgap.solvers.exact.g_vne.subproblem import RingSubproblem
 from schedgap.solvers.result import NO_DEADLINE, Deadline
-
-Floats = NDArray[np.float64]
-
-
-Ints = NDArray[np.int64]
-
 
 SOLVED = 1e-7
 """Value and bound of a solved program agree to this, relative: where utilities are below 1e-9 column generation, which

@@ -9,16 +9,13 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numpy.typing import NDArray
 
+from schedgap.formulations.common.arrays import Floats, Ints
 from schedgap.formulations.common.compiled import njit_cached, njit_part
 from schedgap.formulations.common.instance import Solution
 from schedgap.formulations.gang_placement.instance import WHOLE, GangPlacementInstance, Selector, Shape
 from schedgap.formulations.gang_placement.scale import shares
 from schedgap.heuristics.gang_placement.cluster import Cluster, Pod, by_turn, seats
-
-Ints = NDArray[np.int64]
-Floats = NDArray[np.float64]
 
 FGD, BEST_FIT = 0, 1
 WORTH = 2_000_000

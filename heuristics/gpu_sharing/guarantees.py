@@ -6,8 +6,8 @@ import math
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from schedgap.formulations.common.arrays import Floats
 from schedgap.heuristics.common.growth import Steps, growth_exponent
 from schedgap.heuristics.common.guarantee import (
     READING,
@@ -23,8 +23,6 @@ PAIRS = 200
 """Pairs in one sample: 100 samples of ``verify`` would look at 20,000."""
 POINTS = 400
 """Starts between 0 and the partner's end that each pair is tried with."""
-
-Floats = NDArray[np.float64]
 
 
 def means(left: Floats, new: Floats, slow_running: Floats, slow_new: Floats, kappa: Floats) -> Floats:

@@ -5,12 +5,9 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from schedgap.formulations.common.arrays import Floats, Ints
 from schedgap.formulations.common.compiled import njit_cached, njit_inner, njit_kernel
-
-Ints = NDArray[np.int64]
-Floats = NDArray[np.float64]
 
 FIRST_FIT, BEST_BENEFIT, BEST_BENEFIT_PLUS = 0, 1, 2
 

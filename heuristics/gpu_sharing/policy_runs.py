@@ -6,9 +6,9 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Annotated, Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 from pydantic import Field
 
+from schedgap.formulations.common.arrays import Ints
 from schedgap.formulations.common.instance import Json
 from schedgap.formulations.gpu_sharing.dynamics import tables
 from schedgap.formulations.gpu_sharing.instance import GpuSharingInstance
@@ -16,8 +16,6 @@ from schedgap.formulations.gpu_sharing.modes import impossible
 from schedgap.formulations.gpu_sharing.schedule import Decide, run_policy
 from schedgap.heuristics.common.run import HeuristicRun
 from schedgap.solvers.result import NO_DEADLINE, Deadline
-
-Ints = NDArray[np.int64]
 
 
 def simulate_policy(

@@ -12,8 +12,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
+from schedgap.formulations.common.arrays import Floats, Ints
 from schedgap.formulations.gpu_sharing.dynamics import SharingTables, tables
 from schedgap.formulations.gpu_sharing.instance import GpuSharingInstance
 from schedgap.formulations.gpu_sharing.schedule import Cluster
@@ -30,11 +30,6 @@ from schedgap.heuristics.gpu_sharing.kernel import (
 )
 from schedgap.heuristics.gpu_sharing.policy_runs import Order, shortness, simulate_policy
 from schedgap.solvers.result import NO_DEADLINE, Deadline
-
-Ints = NDArray[np.int64]
-
-
-Floats = NDArray[np.float64]
 
 
 def sjf_bsbf(

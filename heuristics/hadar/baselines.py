@@ -13,9 +13,9 @@ from bisect import insort
 from typing import Annotated
 
 import numpy as np
-from numpy.typing import NDArray
 from pydantic import Field
 
+from schedgap.formulations.common.arrays import Ints
 from schedgap.formulations.hadar.instance import HadarInstance
 from schedgap.formulations.hadar.tables import ProgressTables, tables
 from schedgap.heuristics.common.run import HeuristicRun
@@ -31,9 +31,6 @@ from schedgap.heuristics.hadar.simulate import (
     simulate,
 )
 from schedgap.solvers.result import NO_DEADLINE, Deadline
-
-Ints = NDArray[np.int64]
-
 
 PIECE = 10**7
 """Priorities that are compared in one go at most: compiled code heeds no deadline and no Ctrl-C."""

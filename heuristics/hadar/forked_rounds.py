@@ -6,13 +6,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
-from numpy.typing import NDArray
 
+from schedgap.formulations.common.arrays import Floats
 from schedgap.heuristics.hadar.simulate import MOST_ENTRIES, short_of_time
 from schedgap.solvers.result import NO_DEADLINE, Deadline
-
-Floats = NDArray[np.float64]
-
 
 DONE = 1e-12
 """Part of a job's work that counts as none."""

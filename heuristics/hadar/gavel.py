@@ -11,9 +11,9 @@ from collections.abc import Mapping
 from typing import Annotated, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 from pydantic import Field
 
+from schedgap.formulations.common.arrays import Bools, Floats, Ints
 from schedgap.formulations.common.compiled import njit_cached, njit_kernel
 from schedgap.formulations.common.errors import ModelRefused
 from schedgap.formulations.common.numbers import unit_of
@@ -32,15 +32,6 @@ from schedgap.heuristics.hadar.simulate import (
 from schedgap.solvers.exact.hadar.bound import warm_up as warm_up_bounds
 from schedgap.solvers.linear_program import INFINITY, LinearProgram
 from schedgap.solvers.result import NO_DEADLINE, Deadline
-
-Ints = NDArray[np.int64]
-
-
-Floats = NDArray[np.float64]
-
-
-Bools = NDArray[np.bool_]
-
 
 MOST_APART = 480
 """Jobs of an instance, as many as the paper's trace has, up to which the program of ``max-min`` has columns of each.

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from typing import Annotated, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 from pydantic import Field
 
+from schedgap.formulations.common.arrays import Floats
 from schedgap.formulations.common.instance import once_per_instance
 from schedgap.formulations.common.numbers import exact
 from schedgap.formulations.hadar.check_forked import check_forked
@@ -22,8 +22,6 @@ from schedgap.heuristics.hadar.simulate import Overhead, RestartDelay, refuse_lo
 from schedgap.heuristics.hadar.throughput_estimate import Beliefs
 from schedgap.solvers.exact.hadar.forked_bound import forked_bound
 from schedgap.solvers.result import NO_DEADLINE, Deadline
-
-Floats = NDArray[np.float64]
 
 
 @once_per_instance

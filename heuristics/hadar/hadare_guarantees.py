@@ -6,6 +6,7 @@ from typing import cast
 
 import numpy as np
 
+from schedgap.formulations.common.arrays import Floats
 from schedgap.formulations.hadar.forked import node_speeds
 from schedgap.formulations.hadar.instance import HadarInstance
 from schedgap.heuristics.common.guarantee import (
@@ -18,7 +19,7 @@ from schedgap.heuristics.common.guarantee import (
     claims,
     not_applicable,
 )
-from schedgap.heuristics.hadar.forked_rounds import Floats, Forked, fork, input_order, utilisation_by_copies
+from schedgap.heuristics.hadar.forked_rounds import Forked, fork, input_order, utilisation_by_copies
 
 LONGEST_CHAIN = 2000
 """Slots of work on the slowest node up to which copies are simulated."""

@@ -13,9 +13,9 @@ from dataclasses import replace
 from typing import Annotated, Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 from pydantic import Field
 
+from schedgap.formulations.common.arrays import Bools, Ints
 from schedgap.formulations.common.errors import InputError
 from schedgap.formulations.hadar.block_pricing import price_job
 from schedgap.formulations.hadar.instance import HadarInstance
@@ -27,12 +27,6 @@ from schedgap.heuristics.common.variant import variant
 from schedgap.heuristics.hadar.online_prices import Prices, price_ends
 from schedgap.heuristics.hadar.simulate import RestartDelay, Simulated, refuse_long_delay, run_of
 from schedgap.solvers.result import NO_DEADLINE, Deadline
-
-Ints = NDArray[np.int64]
-
-
-Bools = NDArray[np.bool_]
-
 
 MOST_BYTES = 2 * 10**9
 """Most memory that the tables by slot may take."""

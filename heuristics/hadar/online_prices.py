@@ -7,18 +7,12 @@ import sys
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from schedgap.formulations.common.arrays import Floats, Ints
 from schedgap.formulations.common.errors import InputError
 from schedgap.formulations.hadar.block_pricing import Blocks, blocks_from
 from schedgap.formulations.hadar.instance import HadarInstance
 from schedgap.formulations.hadar.tables import ProgressTables
-
-Ints = NDArray[np.int64]
-
-
-Floats = NDArray[np.float64]
-
 
 _MOST_EXPONENT = 650.0
 """Beyond it e^x, times devices, may leave the floats."""

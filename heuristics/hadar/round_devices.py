@@ -3,17 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from schedgap.formulations.common.arrays import Bools, Ints
 from schedgap.formulations.common.compiled import njit_cached
-
-Ints = NDArray[np.int64]
-
-
-Floats = NDArray[np.float64]
-
-
-Bools = NDArray[np.bool_]
 
 
 @njit_cached

@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from typing import Annotated, Literal, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 from pydantic import Field
 
+from schedgap.formulations.common.arrays import Bools, Floats, Ints
 from schedgap.formulations.common.compiled import njit_cached, njit_part
 from schedgap.formulations.common.machine.ordering import rising_order
 from schedgap.formulations.hadar.instance import HadarInstance
@@ -32,10 +32,6 @@ from schedgap.heuristics.hadar.simulate import (
     simulate,
 )
 from schedgap.solvers.result import NO_DEADLINE, Deadline
-
-Ints = NDArray[np.int64]
-Floats = NDArray[np.float64]
-Bools = NDArray[np.bool_]
 
 
 @njit_part

@@ -9,9 +9,9 @@ from dataclasses import dataclass, field
 from typing import Annotated, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 from pydantic import Field
 
+from schedgap.formulations.common.arrays import Ints
 from schedgap.formulations.common.errors import InputError
 from schedgap.formulations.common.instance import Solution
 from schedgap.formulations.hadar.instance import HadarInstance
@@ -21,9 +21,6 @@ from schedgap.formulations.hadar.tables import FINEST, ProgressTables, tables
 from schedgap.heuristics.common.run import HeuristicRun
 from schedgap.heuristics.hadar.round_devices import bottleneck
 from schedgap.solvers.result import NO_DEADLINE, Deadline
-
-Ints = NDArray[np.int64]
-
 
 Entries = list[dict[str, object]]
 """The devices of a run, as the solution object has them."""

@@ -7,11 +7,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from schedgap.formulations.common.arrays import Floats
 from schedgap.formulations.hadar.instance import HadarInstance
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)

@@ -6,16 +6,13 @@ import math
 from dataclasses import dataclass, field
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse
 
+from schedgap.formulations.common.arrays import Bools, Floats, Ints
 from schedgap.formulations.common.compiled import njit_cached
 from schedgap.solvers.certificates.linear import Box, Narrower
-from schedgap.solvers.certificates.tree import Floats, Node, Tree, Unproven
+from schedgap.solvers.certificates.tree import Node, Tree, Unproven
 from schedgap.solvers.linear_program import INFINITY, LinearProgram
-
-Ints = NDArray[np.int64]
-Bools = NDArray[np.bool_]
 
 _SLACK = 1e-7
 """A row counts as broken, and a bound as narrowed, only beyond this: the checker, which is exact, narrows no less."""

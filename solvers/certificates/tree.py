@@ -12,15 +12,14 @@ from fractions import Fraction
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse
 
+from schedgap.formulations.common.arrays import Floats
 from schedgap.solvers.certificates.checker import Prover
 from schedgap.solvers.certificates.linear import GRID, Adder, Box, Model
 from schedgap.solvers.linear_program import INFINITY, LinearProgram
 from schedgap.solvers.result import NO_DEADLINE, Deadline
 
-Floats = NDArray[np.float64]
 Node = dict[str, Any]
 
 _FRACTION = 1e-6

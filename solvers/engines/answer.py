@@ -10,9 +10,10 @@ from typing import Any, Protocol
 import numpy as np
 import pulp
 
+from schedgap.formulations.common.arrays import Floats
 from schedgap.formulations.common.declarative import DeclarativeModel
 from schedgap.formulations.common.numbers import MINIMISE
-from schedgap.solvers.engines.arrays import FloatArray, ModelArrays
+from schedgap.solvers.engines.arrays import ModelArrays
 from schedgap.solvers.engines.whole import BOUND_TOLERANCE, Range
 from schedgap.solvers.incumbent import optimal
 from schedgap.solvers.result import SolveOptions, Status, Termination
@@ -125,11 +126,11 @@ class EngineProgress:
         self._arrays = arrays
         self._report = options.report
         self._believed = believed
-        self.values: FloatArray | None = None
+        self.values: Floats | None = None
         self.objective: float | None = None
         self.bound: float | None = None
 
-    def incumbent(self, raw: FloatArray, bound: float | None = None) -> None:
+    def incumbent(self, raw: Floats, bound: float | None = None) -> None:
         """A feasible point (by position), and the bound where the engine knows one."""
         values = self._arrays.tidy(raw)
         self._keep_bound(bound)
@@ -168,7 +169,7 @@ def conclude(
     model: DeclarativeModel,
     arrays: ModelArrays,
     *,
-    values: FloatArray | None,
+    values: Floats | None,
     bound: float | None,
     termination: Termination,
     version: str,

@@ -15,12 +15,12 @@ import numpy as np
 import pulp
 from numpy.typing import NDArray
 
+from schedgap.formulations.common.arrays import Floats
 from schedgap.formulations.common.declarative import DeclarativeModel
 from schedgap.formulations.common.errors import ModelRefused
 from schedgap.formulations.common.instance import Solution
 from schedgap.formulations.common.numbers import CHECK_TOLERANCE, LARGEST_SLACK, exact, unit_of
 
-FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int32]
 
 INTEGRALITY_TOLERANCE = 1e-5
@@ -43,22 +43,22 @@ class ModelArrays:
     variables: tuple[pulp.LpVariable, ...]
     names: tuple[str, ...]  # (m,) of the rows; rows without variables are left out
     sense: int  # +1 minimise, -1 maximise
-    cost: FloatArray  # (n,)
+    cost: Floats  # (n,)
     constant: float  # constant of the objective
     # lower, upper: (n,), infinite where there is no bound
-    lower: FloatArray
-    upper: FloatArray
+    lower: Floats
+    upper: Floats
     integral: NDArray[np.bool_]  # (n,) whether a variable is declared integer
     # row_lower, row_upper: (m,), infinite where a row is one-sided
-    row_lower: FloatArray
-    row_upper: FloatArray
+    row_lower: Floats
+    row_upper: Floats
     # starts: (m + 1,), indices and coefficients: (nonzeros,); the rows of A, compressed, no explicit zeros
     starts: IntArray
     indices: IntArray
-    coefficients: FloatArray
+    coefficients: Floats
     restated: NDArray[np.bool_]  # (n,) whether it is continuous, and integral in some optimal solution
     contradiction: str = ""  # what makes the model infeasible at sight (crossed bounds, a row 0 >= 1), or ""
-    units: FloatArray | float = 1.0  # (n,) or one for all: a variable of 1 here is so much of the model's own
+    units: Floats | float = 1.0  # (n,) or one for all: a variable of 1 here is so much of the model's own
 
     @property
     def is_mip(self) -> bool:
@@ -89,20 +89,20 @@ class ModelArrays:
         """Position of each variable by ``id(variable)``."""
         return {id(variable): place for place, variable in enumerate(self.variables)}
 
-    def objective(self, values: FloatArray) -> float:
+    def objective(self, values: Floats) -> float:
         """The objective at `values`, constant included."""
         return float(self.cost @ values) + self.constant
 
-    def tidy(self, values: FloatArray) -> FloatArray:
+    def tidy(self, values: Floats) -> Floats:
         """`values` with integer variables rounded where they are within tolerance, clipped to the bounds."""
         tidy = np.array(values, dtype=np.float64)
         whole = np.rint(tidy)
         near = self.integral & (np.abs(tidy - whole) <= INTEGRALITY_TOLERANCE)
         tidy[near] = whole[near]
-        clipped: FloatArray = np.clip(tidy, self.lower, self.upper)
+        clipped: Floats = np.clip(tidy, self.lower, self.upper)
         return clipped + 0.0  # no -0.0
 
-    def fits(self, values: FloatArray) -> bool:
+    def fits(self, values: Floats) -> bool:
         """Whether `values` can be a point that an engine accepted: no row is violated by more than 1e-5 of its size.
 
         The size of a row is the sum of its |coefficients| and |limits|, at least 1: integer variables within
@@ -119,7 +119,7 @@ class ModelArrays:
         allowed = INTEGRALITY_TOLERANCE * np.maximum(1.0, size)
         return bool(((activity >= self.row_lower - allowed) & (activity <= self.row_upper + allowed)).all())
 
-    def by_variable(self, values: FloatArray) -> dict[pulp.LpVariable, float]:
+    def by_variable(self, values: Floats) -> dict[pulp.LpVariable, float]:
         """`values` (n,) as a mapping by variable, in the model's own units."""
         return dict(zip(self.variables, (values * self.units).tolist(), strict=True))
 
@@ -244,7 +244,7 @@ def model_arrays(model: DeclarativeModel) -> ModelArrays:
     return _sharpened(_cleaned(arrays))
 
 
-def _refuse_bad_numbers(arrays: ModelArrays, level: FloatArray) -> None:
+def _refuse_bad_numbers(arrays: ModelArrays, level: Floats) -> None:
     def first(bad: NDArray[np.bool_]) -> int | None:
         return int(np.argmax(bad)) if bad.any() else None
 
@@ -304,13 +304,13 @@ def _sharpened(arrays: ModelArrays) -> ModelArrays:
     return replace(arrays, lower=lower, upper=upper, contradiction=contradiction)
 
 
-def slack(levels: FloatArray) -> FloatArray:
+def slack(levels: Floats) -> Floats:
     """The amount by which limits of these sizes give way before they are rounded to whole numbers."""
     finite = np.where(np.isfinite(levels), np.abs(levels), 0.0)
     return np.minimum(float(LARGEST_SLACK), float(CHECK_TOLERANCE) * np.maximum(1.0, finite))
 
 
-def most_whole(levels: FloatArray) -> FloatArray:
+def most_whole(levels: Floats) -> Floats:
     """The largest whole numbers within upper limits that give way; 2 (1 - 1e-9) falls just short of 2."""
     moved = levels + slack(levels)
     found = np.floor(moved)
@@ -322,6 +322,6 @@ def most_whole(levels: FloatArray) -> FloatArray:
     return found
 
 
-def least_whole(levels: FloatArray) -> FloatArray:
+def least_whole(levels: Floats) -> Floats:
     """The smallest whole numbers within lower limits that give way."""
     return -most_whole(-levels)

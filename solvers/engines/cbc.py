@@ -16,10 +16,11 @@ from typing import Any
 import numpy as np
 import pulp
 
+from schedgap.formulations.common.arrays import Floats
 from schedgap.formulations.common.declarative import DeclarativeModel
 from schedgap.formulations.common.errors import EngineMissing
 from schedgap.solvers.engines.answer import EngineAnswer, EngineProgress, conclude, settled, sizes
-from schedgap.solvers.engines.arrays import FloatArray, ModelArrays, model_arrays
+from schedgap.solvers.engines.arrays import ModelArrays, model_arrays
 from schedgap.solvers.engines.cbc_run import CbcRun, read_log
 from schedgap.solvers.engines.whole import BOUND_TOLERANCE, FLOATING_RANGE, WholeModel, whole_model
 from schedgap.solvers.result import SolveOptions, Status, Termination
@@ -145,7 +146,7 @@ def _meaning(run: CbcRun) -> tuple[Status | None, Termination]:
     return status, termination
 
 
-def _confirmed(model: WholeModel, values: FloatArray, heading: str | None) -> float | None:
+def _confirmed(model: WholeModel, values: Floats, heading: str | None) -> float | None:
     """The proven optimum in a heading such as ``Optimal - objective value -977.00000000``.
 
     It is compared with the point's own objective, for CBC can return a point that is not the one it proved

@@ -20,9 +20,9 @@ from pathlib import Path
 
 import numpy as np
 
+from schedgap.formulations.common.arrays import Floats
 from schedgap.formulations.common.numbers import gap
 from schedgap.solvers.engines.answer import EngineProgress
-from schedgap.solvers.engines.arrays import FloatArray
 from schedgap.solvers.engines.lp import mps_text
 from schedgap.solvers.engines.watch import watched
 from schedgap.solvers.engines.whole import WholeModel
@@ -39,7 +39,7 @@ def write_start(start: dict[int, float], path: Path) -> None:
     path.write_text("\n".join(lines) + "\n", encoding="ascii")
 
 
-def read_values(path: Path, columns: int) -> FloatArray | None:
+def read_values(path: Path, columns: int) -> Floats | None:
     """The point that ``-saveSolution`` wrote, with all digits; None where it wrote none.
 
     The file holds two ints (rows, columns), then doubles: objective, row activities, row duals, column
@@ -157,7 +157,7 @@ class CbcRun:
         self.close_enough = False
         self.lines: deque[str] = deque(maxlen=KEPT_LINES)
         self.heading: str | None = None
-        self.values: FloatArray | None = None
+        self.values: Floats | None = None
         self.interrupted = False
         self.late = False
 

@@ -11,12 +11,13 @@ from typing import Any
 import numpy as np
 from ortools.sat.python import cp_model
 
+from schedgap.formulations.common.arrays import Floats
 from schedgap.formulations.common.declarative import DeclarativeModel
 from schedgap.formulations.common.numbers import gap
 from schedgap.solvers.cp_sat.process import search_apart
 from schedgap.solvers.cp_sat.solver import Listener, cp_parameters
 from schedgap.solvers.engines.answer import EngineAnswer, EngineProgress, conclude, settled, sizes
-from schedgap.solvers.engines.arrays import FloatArray, ModelArrays, model_arrays
+from schedgap.solvers.engines.arrays import ModelArrays, model_arrays
 from schedgap.solvers.engines.finite_domains import bound_domains
 from schedgap.solvers.engines.integers import (
     LARGEST_ACTIVITY,
@@ -139,7 +140,7 @@ class _Run:
         reported = None if self._progress is None else self._progress.bound
         return self._outer_bound(self._least_cost) if reported is None else reported
 
-    def full(self, values: Sequence[int]) -> FloatArray:
+    def full(self, values: Sequence[int]) -> Floats:
         """Values of all variables by position, fixed ones included."""
         result = np.zeros(len(self.places) + len(self._integers.fixed))
         result[self.places] = values
@@ -149,7 +150,7 @@ class _Run:
             result[place] = float(value)
         return result
 
-    def go(self) -> tuple[str, FloatArray | None, float | None, Termination, int | None]:
+    def go(self) -> tuple[str, Floats | None, float | None, Termination, int | None]:
         """Search; the native status' name, the best point, the bound, why it stopped, and branches."""
         options = self._options
         remaining = options.deadline.remaining()

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from schedgap.formulations.common.arrays import Floats
 from schedgap.formulations.common.errors import EngineMissing
 from schedgap.formulations.common.numbers import CHECK_TOLERANCE
-from schedgap.solvers.engines.arrays import FloatArray
 from schedgap.solvers.engines.integers import exact_decimal
 from schedgap.solvers.result import Deadline, SolveOptions
 
@@ -89,11 +89,11 @@ def _in_fractions(model: WholeModel) -> Model:
     return rows.finished()
 
 
-def _fractions(values: FloatArray) -> list[Fraction]:
+def _fractions(values: Floats) -> list[Fraction]:
     return list(map(exact_decimal, values.tolist()))
 
 
-def evaluated(model: WholeModel, duals: FloatArray) -> Fraction | None:
+def evaluated(model: WholeModel, duals: Floats) -> Fraction | None:
     """What row duals prove of ``cost @ x`` in minimisation; None where an infinite bound spoils it."""
     arrays = model.arrays
     steps = [round(y * GRID) if math.isfinite(y) else 0 for y in duals.tolist()]

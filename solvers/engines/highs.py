@@ -11,11 +11,12 @@ import highspy
 import numpy as np
 from highspy import cb
 
+from schedgap.formulations.common.arrays import Floats
 from schedgap.formulations.common.errors import ModelRefused
 from schedgap.formulations.common.instance import Json
 from schedgap.formulations.common.numbers import MINIMISE
 from schedgap.solvers.engines.answer import EngineProgress
-from schedgap.solvers.engines.arrays import FloatArray, ModelArrays
+from schedgap.solvers.engines.arrays import ModelArrays
 from schedgap.solvers.engines.native import Native, NativeEngine
 from schedgap.solvers.engines.watch import watched
 from schedgap.solvers.engines.whole import FLOATING_RANGE, WholeModel
@@ -162,7 +163,7 @@ class _Run:
         proven = self._outer(info.objective_function_value) if optimal else None
         return Native(name, values, proven, None, run.interrupted)
 
-    def duals(self) -> FloatArray | None:
+    def duals(self) -> Floats | None:
         """Solve a linear program, and return its row duals; those of an unfinished run are as good as they are."""
         if self.go().interrupted:
             raise KeyboardInterrupt
@@ -258,7 +259,7 @@ class Highs(NativeEngine):
 ENGINE = Highs()
 
 
-def pass_arrays(solver: Json, arrays: ModelArrays, cost: FloatArray | None = None, offset: float = 0.0) -> None:
+def pass_arrays(solver: Json, arrays: ModelArrays, cost: Floats | None = None, offset: float = 0.0) -> None:
     """Hand the arrays to a highspy solver object in one call, with sense and constant.
 
     Raises ModelRefused: HiGHS does not accept them.
@@ -292,7 +293,7 @@ def pass_arrays(solver: Json, arrays: ModelArrays, cost: FloatArray | None = Non
         raise ModelRefused("engine highs: HiGHS does not accept the model (a number out of its range)")
 
 
-def relaxation_duals(model: WholeModel, options: SolveOptions) -> FloatArray | None:
+def relaxation_duals(model: WholeModel, options: SolveOptions) -> Floats | None:
     """The row duals of the linear relaxation, as far as it was solved; None without time.
 
     Complexity: one linear program.

@@ -10,9 +10,10 @@ from functools import lru_cache
 
 import numpy as np
 
+from schedgap.formulations.common.arrays import Floats
 from schedgap.formulations.common.errors import ModelRefused
 from schedgap.formulations.common.numbers import CHECK_TOLERANCE, LARGEST_SLACK
-from schedgap.solvers.engines.arrays import FloatArray, ModelArrays, least_whole, most_whole
+from schedgap.solvers.engines.arrays import ModelArrays, least_whole, most_whole
 from schedgap.solvers.engines.ticks import ticks_of
 
 LARGEST_DENOMINATOR = 10_000
@@ -229,7 +230,7 @@ def _rows(arrays: ModelArrays, fixed: dict[int, Fraction], ticks: dict[int, Frac
     return rows
 
 
-def _size(levels: FloatArray) -> FloatArray:
+def _size(levels: Floats) -> Floats:
     return np.where(np.isfinite(levels), np.abs(levels), 0.0)
 
 

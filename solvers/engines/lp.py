@@ -12,11 +12,12 @@ from pathlib import Path
 import numpy as np
 import pulp
 
+from schedgap.formulations.common.arrays import Floats
 from schedgap.formulations.common.declarative import DeclarativeModel
 from schedgap.formulations.common.files import write_text
 from schedgap.formulations.common.layout import NamedVariable
 from schedgap.formulations.common.numbers import MAXIMISE
-from schedgap.solvers.engines.arrays import FloatArray, ModelArrays, model_arrays
+from schedgap.solvers.engines.arrays import ModelArrays, model_arrays
 
 LONGEST = 90
 """Characters of a name: CBC's reader takes 100."""
@@ -141,7 +142,7 @@ def _sum(name: str, terms: list[tuple[float, str]], relation: str) -> Iterable[s
 
 
 def mps_text(
-    arrays: ModelArrays, cost: FloatArray | None, *, named: tuple[Sequence[str], Sequence[str]] | None = None
+    arrays: ModelArrays, cost: Floats | None, *, named: tuple[Sequence[str], Sequence[str]] | None = None
 ) -> str:
     """The model as MPS without the constant of its objective.
 

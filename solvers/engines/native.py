@@ -11,9 +11,10 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from schedgap.formulations.common.arrays import Floats
 from schedgap.formulations.common.declarative import DeclarativeModel
 from schedgap.solvers.engines.answer import EngineAnswer, EngineProgress, conclude, settled, sizes
-from schedgap.solvers.engines.arrays import FloatArray, ModelArrays, model_arrays
+from schedgap.solvers.engines.arrays import ModelArrays, model_arrays
 from schedgap.solvers.engines.whole import Range, WholeModel, whole_model
 from schedgap.solvers.result import SolveOptions, Status, Termination
 
@@ -23,7 +24,7 @@ class Native:
     """The end of one native run."""
 
     status: str
-    values: FloatArray | None = None
+    values: Floats | None = None
     bound: float | None = None
     nodes: int | None = None
     interrupted: bool = False

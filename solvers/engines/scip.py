@@ -9,9 +9,10 @@ from typing import Any
 
 import numpy as np
 
+from schedgap.formulations.common.arrays import Floats
 from schedgap.formulations.common.errors import EngineMissing, ModelRefused
 from schedgap.solvers.engines.answer import EngineProgress
-from schedgap.solvers.engines.arrays import FloatArray, ModelArrays
+from schedgap.solvers.engines.arrays import ModelArrays
 from schedgap.solvers.engines.native import Native, NativeEngine
 from schedgap.solvers.engines.watch import watched
 from schedgap.solvers.engines.whole import Range, WholeModel
@@ -153,7 +154,7 @@ class _Run:
             self._error = error
             self._solver.interruptSolve()
 
-    def _best(self) -> FloatArray | None:
+    def _best(self) -> Floats | None:
         if not self._solver.getNSols():
             return None
         best = self._solver.getBestSol()

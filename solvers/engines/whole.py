@@ -14,7 +14,8 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from schedgap.solvers.engines.arrays import FloatArray, ModelArrays, least_whole, most_whole
+from schedgap.formulations.common.arrays import Floats
+from schedgap.solvers.engines.arrays import ModelArrays, least_whole, most_whole
 from schedgap.solvers.engines.integers import LARGEST_EXACT, exact_decimal, slackened, whole_numbers
 
 BOUND_TOLERANCE = 1e-6
@@ -41,7 +42,7 @@ LARGEST_COST = 2.0**14
 class Objective:
     """What an engine minimises in place of the model's objective, which is constant + sense * unit * (cost @ x)."""
 
-    cost: FloatArray  # (n,) to be minimised
+    cost: Floats  # (n,) to be minimised
     unit: Fraction
     constant: Fraction
     sense: int
@@ -132,7 +133,7 @@ def whole_model(arrays: ModelArrays) -> WholeModel:
     )
 
 
-def _objective(arrays: ModelArrays, reach: FloatArray) -> Objective:
+def _objective(arrays: ModelArrays, reach: Floats) -> Objective:
     places = np.flatnonzero(arrays.cost)
     constant = exact_decimal(arrays.constant)
     if not len(places):
@@ -228,5 +229,5 @@ def _scaled(arrays: ModelArrays, row: int) -> tuple[list[float], float, float] |
     return [float(n) for n in numbers], float(least), float(most)
 
 
-def _size(levels: FloatArray) -> FloatArray:
+def _size(levels: Floats) -> Floats:
     return np.where(np.isfinite(levels), np.abs(levels), 0.0)

@@ -12,12 +12,9 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from schedgap.formulations.common.arrays import Floats, Ints
 from schedgap.formulations.common.compiled import njit_cached, njit_inner
-
-Ints = NDArray[np.int64]
-Floats = NDArray[np.float64]
 
 
 class PricedJobs(NamedTuple):

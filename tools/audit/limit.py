@@ -9,8 +9,8 @@ from fractions import Fraction
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from schedgap.formulations.common.arrays import Floats, Ints
 from schedgap.formulations.common.compiled import njit_cached
 from schedgap.formulations.common.instance import Json
 from schedgap.solvers.certificates import checker, content, make_bound
@@ -18,10 +18,7 @@ from schedgap.solvers.certificates.linear import GRID
 from schedgap.solvers.certificates.tree import Unproven
 from schedgap.solvers.exact.job_prices import PricedJobs, ascend, event_edges, least
 from schedgap.tools.audit.exclusive import exclusive_instance
-from schedgap.tools.audit.policies import Ints
 from schedgap.tools.audit.reading import Reading
-
-Floats = NDArray[np.float64]
 
 _BUCKETS = 300
 _EVALUATIONS = 4_000_000

@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 from schedgap.benchmarks.importers.server_tables import TraceServer
 from schedgap.benchmarks.importers.traces import TraceJob
+from schedgap.formulations.common.arrays import Floats
 
-Floats = NDArray[np.float64]
 LONGEST = 10
 """Jobs that are named."""
 

@@ -8,10 +8,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from schedgap.formulations.common.arrays import Floats, Ints
 from schedgap.formulations.common.compiled import njit_cached, njit_inner
-
-Ints = NDArray[np.int64]
-Floats = NDArray[np.float64]
 
 STRICT, FITTING, EASY = 0, 1, 2
 """Who may start: the first in order alone; whoever fits; whoever fits and does not delay the first."""

@@ -11,9 +11,10 @@ import numpy as np
 from schedgap.benchmarks.importers.server_tables import TraceServer
 from schedgap.benchmarks.service import present
 from schedgap.benchmarks.sweep.progress import Progress
+from schedgap.formulations.common.arrays import Ints
 from schedgap.formulations.common.instance import Solution
 from schedgap.tools.audit.limit import drain_limit, price_limit
-from schedgap.tools.audit.policies import POLICIES, SEARCHES, Ints, ranks, schedule, search
+from schedgap.tools.audit.policies import POLICIES, SEARCHES, ranks, schedule, search
 from schedgap.tools.audit.reading import Reading, held_of
 from schedgap.tools.audit.record import slots_of
 from schedgap.tools.audit.result import RECORDED, Row, Side

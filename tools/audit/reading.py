@@ -15,8 +15,9 @@ import numpy as np
 
 from schedgap.benchmarks.importers.server_tables import TraceServer
 from schedgap.benchmarks.importers.traces import TraceJob
+from schedgap.formulations.common.arrays import Ints
 from schedgap.tools.audit.load import Clash, steps
-from schedgap.tools.audit.policies import Ints, Nodes, Shapes, Work
+from schedgap.tools.audit.policies import Nodes, Shapes, Work
 from schedgap.tools.audit.record import placed_on, rebuild, slots_of
 
 _PLENTY = 2**62

@@ -6,14 +6,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from schedgap.benchmarks.importers.traces import TraceJob
 from schedgap.benchmarks.service import finish_time_fairness, jain, present
+from schedgap.formulations.common.arrays import Floats
 from schedgap.formulations.common.instance import Json
-
-Floats = NDArray[np.float64]
-
 
 SHORT = 10.0
 """Seconds: a job counts as at least so long in its bounded slowdown."""

@@ -18,7 +18,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from schedgap.benchmarks.text import fixed, table
-from schedgap.catalogue.method import users_name
 from schedgap.catalogue.problem import Problem
 from schedgap.catalogue.registry import find_problem
 from schedgap.formulations.common.errors import Disagreement, InputError, printable
@@ -26,6 +25,7 @@ from schedgap.formulations.common.instance import Instance, Json
 from schedgap.formulations.common.numbers import ratio, share_of_best
 from schedgap.solvers.incumbent import contradicts
 from schedgap.tools.evaluation.contained import GIVE_UP, GUEST, Bounds, Contained, Judged
+from schedgap.tools.evaluation.named import users_name
 from schedgap.tools.evaluation.nursery import Nursery
 from schedgap.tools.evaluation.online import scheduled
 from schedgap.tools.evaluation.own_length import ratio_at_own_length

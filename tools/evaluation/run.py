@@ -22,7 +22,7 @@ from schedgap.benchmarks.sweep.progress import Progress, Sink
 from schedgap.benchmarks.sweep.store import held, locked
 from schedgap.benchmarks.sweep.sweep import sweep
 from schedgap.catalogue.agreement import Answer, agree, kept, write_disagreement
-from schedgap.catalogue.method import SHAPE, one_line, users_name
+from schedgap.catalogue.method import SHAPE, one_line
 from schedgap.catalogue.problem import Problem
 from schedgap.catalogue.registry import InstanceLike, find_problem, read_instance
 from schedgap.catalogue.run import run_method
@@ -42,6 +42,7 @@ from schedgap.tools.evaluation.drawn import (
     secret_seed,
     set_families,
 )
+from schedgap.tools.evaluation.named import users_name
 from schedgap.tools.evaluation.online import adversary, scheduled, watch
 from schedgap.tools.evaluation.own_length import ratio_at_own_length
 from schedgap.tools.evaluation.places import files_among

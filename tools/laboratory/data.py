@@ -10,11 +10,10 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
+from schedgap.formulations.common.arrays import Floats
 from schedgap.formulations.common.instance import Json
 
-Floats: TypeAlias = NDArray[np.float64]
 Key: TypeAlias = tuple[str, Json, str]
 """Choice, x, series."""
 

@@ -18,7 +18,8 @@ import numpy as np
 
 from schedgap.benchmarks.intervals import Interval, interval, plus_minus, prediction
 from schedgap.benchmarks.text import significant
-from schedgap.tools.laboratory.data import Data, Floats
+from schedgap.formulations.common.arrays import Floats
+from schedgap.tools.laboratory.data import Data
 
 
 class State(StrEnum):

@@ -9,6 +9,7 @@ from typing import TypeAlias, TypeVar
 
 import numpy as np
 
+from schedgap.formulations.common.arrays import Floats, Ints
 from schedgap.formulations.common.check import CheckReport
 from schedgap.formulations.common.instance import FrozenDict, GpuServer, Json, Solution
 from schedgap.formulations.gpu_sharing.check_elastic import check_elastic
@@ -17,7 +18,7 @@ from schedgap.formulations.gpu_sharing.instance import GpuSharingInstance, Job
 from schedgap.formulations.gpu_sharing.modes import impossible
 from schedgap.formulations.gpu_sharing.schedule import Cluster
 from schedgap.formulations.gpu_sharing.solution import ElasticSolution
-from schedgap.heuristics.gpu_sharing.kernel import BEST_BENEFIT, Floats, Ints, Jobs
+from schedgap.heuristics.gpu_sharing.kernel import BEST_BENEFIT, Jobs
 from schedgap.heuristics.gpu_sharing.preemptive import Elastic
 from schedgap.heuristics.gpu_sharing.sharing import SharingPolicy
 from schedgap.solvers.exact.gpu_sharing.bound import preemptive_bound

@@ -8,8 +8,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
-from numpy.typing import NDArray
 
+from schedgap.formulations.common.arrays import Ints
 from schedgap.formulations.common.instance import Json, Solution
 from schedgap.formulations.hadar.instance import HadarInstance, Job, Machine, Utility
 from schedgap.formulations.hadar.placement import entries_of
@@ -27,7 +27,6 @@ from schedgap.tools.online.state import Action
 from schedgap.tools.online.state import Job as Known
 from schedgap.tools.online.state import State as Seen
 
-Ints = NDArray[np.int64]
 HORIZON = 1024
 """Slots that a policy believes there are where it is not told; once they are over it believes twice as many."""
 UNSEEN = 1 << 40

@@ -13,11 +13,11 @@ from typing import Literal, TypeAlias
 
 import numpy as np
 
-from schedgap.benchmarks.service import service
 from schedgap.catalogue.problem import Problem
 from schedgap.formulations.common.check import CheckReport
 from schedgap.formulations.common.errors import Disagreement, InputError
 from schedgap.formulations.common.instance import Instance, Json, Solution
+from schedgap.tools.online.service import service
 from schedgap.tools.online.state import Policy, Session
 
 Estimates: TypeAlias = Literal["exact", "user", "none"]
@@ -138,7 +138,7 @@ class World(ABC):
         return self.problem.certified_bound(self.instance)
 
     def service(self) -> Mapping[str, Json]:
-        """How the jobs were served, see :func:`~schedgap.benchmarks.service.service`."""
+        """How the jobs were served, see :func:`~schedgap.tools.online.service.service`."""
         arrival = [self.arrivals.slot[self.number[job]] for job in range(len(self.end))]
         return service(arrival, self.end, self.held, self.sizes, self.alone(), sum(self.cluster()["servers"]))
 
@@ -228,7 +228,7 @@ class Replay:
     seconds: Sequence[float]  # seconds of each decision, taken outside of the policy
     preemptions: int  # how many
     slots: Sequence[int]  # slot of each decision
-    service: Mapping[str, Json]  # see :func:`~schedgap.benchmarks.service.service`
+    service: Mapping[str, Json]  # see :func:`~schedgap.tools.online.service.service`
 
 
 def replay(world: World, decide: Decide) -> Replay:

@@ -13,9 +13,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from schedgap.formulations.common.arrays import Floats
 from schedgap.formulations.common.compiled import njit_cached, njit_part
 
-Floats = NDArray[np.float64]
 States = NDArray[np.int8]
 
 WAITING, ACTIVE, DONE = 0, 1, 2

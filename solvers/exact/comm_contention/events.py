@@ -9,12 +9,10 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from schedgap.formulations.common.arrays import Floats
 from schedgap.formulations.common.compiled import njit_inner, njit_part
 from schedgap.solvers.exact.comm_contention.bounds import ACTIVE, CLOCK, LEFT, WAITING, Tasks
 from schedgap.solvers.exact.comm_contention.hulls import BITS, OVERFULL, free_bit, keep_on, keep_where
-
-Floats = NDArray[np.float64]
-
 
 States = NDArray[np.int8]
 

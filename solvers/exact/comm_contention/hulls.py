@@ -15,10 +15,8 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
+from schedgap.formulations.common.arrays import Floats
 from schedgap.formulations.common.compiled import njit_inner, njit_part
-
-Floats = NDArray[np.float64]
-
 
 OVERFULL = -1
 

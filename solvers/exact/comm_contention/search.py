@@ -13,6 +13,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from schedgap.formulations.common.arrays import Floats
 from schedgap.formulations.common.compiled import njit_cached, njit_inner, njit_part
 from schedgap.solvers.exact.comm_contention.bounds import (
     ACTIVE,
@@ -49,7 +50,6 @@ from schedgap.solvers.exact.comm_contention.events import (
 )
 from schedgap.solvers.exact.comm_contention.hulls import OVERFULL, thin
 
-Floats = NDArray[np.float64]
 States = NDArray[np.int8]
 
 EFFORT = 1_000_000

@@ -11,12 +11,9 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from schedgap.formulations.common.arrays import Ints
 from schedgap.formulations.common.compiled import njit_inline, njit_kernel
-
-Ints = NDArray[np.int64]
-
 
 MASK = 2**48 - 1
 

@@ -13,13 +13,12 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from schedgap.formulations.common.arrays import Floats
 from schedgap.formulations.common.instance import once_per_instance
 from schedgap.formulations.ddl_cluster import bounds
 from schedgap.formulations.ddl_cluster.instance import DdlClusterInstance
 from schedgap.solvers.exact.ddl_cluster.paths import priced_paths
 from schedgap.solvers.exact.job_prices import PricedJobs, ascend, best_starts, event_edges, least
-
-Floats = NDArray[np.float64]
 
 _BUCKETS = 300
 _EVALUATIONS = 1_000_000

@@ -9,17 +9,14 @@ from fractions import Fraction
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from schedgap.formulations.common.arrays import Floats, Ints
 from schedgap.formulations.common.compiled import njit_cached, njit_inner
 from schedgap.formulations.common.instance import once_per_instance
 from schedgap.formulations.common.numbers import exact as written
 from schedgap.formulations.ddl_cluster import bounds
 from schedgap.formulations.ddl_cluster.instance import DdlClusterInstance
 from schedgap.solvers.exact.job_prices import ascend
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 SPAN = 16
 """Ticks of a bucket."""

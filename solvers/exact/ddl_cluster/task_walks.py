@@ -12,17 +12,14 @@ import time
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from schedgap.formulations.common.arrays import Bools, Ints
 from schedgap.formulations.common.compiled import njit_cached, njit_inner, njit_part
 from schedgap.formulations.common.instance import Solution
 from schedgap.formulations.ddl_cluster.clock import MEMORY_CAPACITY, clock_of
 from schedgap.formulations.ddl_cluster.instance import DdlClusterInstance
 from schedgap.solvers.exact.ddl_cluster.block_orders import draw
 from schedgap.solvers.incumbent import Incumbent
-
-Ints = NDArray[np.int64]
-Bools = NDArray[np.bool_]
 
 MOST_TASKS = 20_000
 """Compute tasks of an instance that is walked."""

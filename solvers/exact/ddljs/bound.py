@@ -18,17 +18,14 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse
 
+from schedgap.formulations.common.arrays import Floats, Ints
 from schedgap.formulations.common.instance import once_per_instance
 from schedgap.formulations.ddljs.instance import DdljsInstance, Job
 from schedgap.formulations.ddljs.reach import Reach, reaches
 from schedgap.formulations.ddljs.utility import highest, size, utility
 from schedgap.solvers.linear_program import INFINITY, solve_once
-
-Ints = NDArray[np.int64]
-Floats = NDArray[np.float64]
 
 LARGEST = 60_000
 """Variables of the linear program that blocks of slots are chosen for."""

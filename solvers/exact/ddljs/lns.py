@@ -13,8 +13,8 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
+from schedgap.formulations.common.arrays import Floats
 from schedgap.formulations.common.instance import Solution
 from schedgap.formulations.common.numbers import MAXIMISE
 from schedgap.formulations.common.solution import parsed
@@ -36,7 +36,6 @@ if TYPE_CHECKING:
 
 Rings = dict[int, Ring]
 """The rings of one slot, by job."""
-Floats = NDArray[np.float64]
 
 VARIABLES = 800
 """Workers of jobs in slots, that a model has about: many jobs in few slots, or few jobs in many."""

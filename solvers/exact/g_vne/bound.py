@@ -10,8 +10,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from schedgap.formulations.common.arrays import Floats, Ints
 from schedgap.formulations.common.instance import once_per_instance
 from schedgap.formulations.g_vne.instance import GVneInstance, in_ordinary_units
 from schedgap.formulations.g_vne.network_tables import tables
@@ -19,12 +19,6 @@ from schedgap.solvers.column_generation import GenerationLimits, GenerationStatu
 from schedgap.solvers.exact.g_vne.pooled_bound import pooled_bound
 from schedgap.solvers.exact.g_vne.subproblem import Embedding, RingSubproblem
 from schedgap.solvers.result import NO_DEADLINE, Deadline
-
-Floats = NDArray[np.float64]
-
-
-Ints = NDArray[np.int64]
-
 
 MOST_PRICINGS = 400
 """Pricings of a bound at most: each proves one at its own prices."""

@@ -11,16 +11,13 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
-from numpy.typing import NDArray
 
+from schedgap.formulations.common.arrays import Floats
 from schedgap.solvers.column_generation import (
     Column,
 )
 from schedgap.solvers.exact.g_vne.node_rules import Edge, Rules
 from schedgap.solvers.exact.g_vne.subproblem import Embedding, RingSubproblem
-
-Floats = NDArray[np.float64]
-
 
 WHOLE = 1e-6
 """A weight this near to a whole number is one."""

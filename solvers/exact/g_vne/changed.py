@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from schedgap.formulations.common.arrays import Floats
 from schedgap.formulations.common.changes import Changes
 from schedgap.formulations.common.check import CheckReport
 from schedgap.formulations.common.instance import Solution
@@ -17,7 +18,7 @@ from schedgap.solvers.column_generation import Column, Generated, GenerationStat
 from schedgap.solvers.engines.declarative import Check
 from schedgap.solvers.exact.g_vne.colgen import FINE, too_large, utility_unit
 from schedgap.solvers.exact.g_vne.node_rules import Rules
-from schedgap.solvers.exact.g_vne.own_rows import Floats, OwnRows, own_rows
+from schedgap.solvers.exact.g_vne.own_rows import OwnRows, own_rows
 from schedgap.solvers.exact.g_vne.search import RingSearch
 from schedgap.solvers.result import Result, SolveOptions
 

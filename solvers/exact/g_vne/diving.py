@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
+from schedgap.formulations.common.arrays import Floats, Ints
 from schedgap.formulations.common.numbers import MAXIMISE
 from schedgap.solvers.column_generation import (
     Column,
@@ -24,12 +24,6 @@ from schedgap.solvers.exact.g_vne.node_rules import Rules
 from schedgap.solvers.exact.g_vne.ring_choices import RingChoices
 from schedgap.solvers.exact.g_vne.subproblem import RingSubproblem
 from schedgap.solvers.result import Deadline
-
-Floats = NDArray[np.float64]
-
-
-Ints = NDArray[np.int64]
-
 
 SHARE = 0.05
 """Share of the remaining jobs that are fixed in a step, beside those whose ring has all the weight."""

@@ -16,20 +16,12 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from schedgap.formulations.common.arrays import Bools, Floats, Ints
 from schedgap.formulations.common.compiled import njit_cached
 from schedgap.formulations.g_vne.instance import GVneInstance
 from schedgap.formulations.g_vne.network_tables import NetworkTables
 from schedgap.solvers.exact.g_vne.node_rules import Rules
-
-Bools = NDArray[np.bool_]
-
-
-Ints = NDArray[np.int64]
-
-
-Floats = NDArray[np.float64]
 
 
 @njit_cached

@@ -5,14 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-import numpy as np
-from numpy.typing import NDArray
-
-Ints = NDArray[np.int64]
-
-
-Bools = NDArray[np.bool_]
-
+from schedgap.formulations.common.arrays import Bools, Ints
 
 Edge = tuple[int, int, int]
 """A ring edge of a job between two hosts: (job, host, next host)."""

@@ -7,15 +7,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from schedgap.formulations.common.arrays import Floats
 from schedgap.formulations.common.changes import Changes, Place
 from schedgap.formulations.common.numbers import MAXIMISE
 from schedgap.formulations.g_vne.instance import GVneInstance
 from schedgap.formulations.g_vne.network_tables import NetworkTables, tables
 from schedgap.solvers.changed_master import whole_changes
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from schedgap.formulations.common.arrays import Floats
 from schedgap.formulations.common.numbers import MAXIMISE
 from schedgap.solvers.column_generation import Column, GenerationLimits, Master, Priced, RowBounds
 from schedgap.solvers.exact.g_vne.subproblem import RingSubproblem
-
-Floats = NDArray[np.float64]
-
 
 PRICINGS = 30
 """Pricings of the linear program per row; prices that are not optimal are valid too."""

@@ -10,16 +10,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
+from schedgap.formulations.common.arrays import Floats
 from schedgap.solvers.column_generation import (
     Column,
 )
 from schedgap.solvers.exact.g_vne.subproblem import RingSubproblem
 from schedgap.solvers.ruin_and_recreate import Choice, RuinAndRecreate
-
-Floats = NDArray[np.float64]
-
 
 SLACK = 1e-12
 """Rounding of sums; row limits carry the checker's tolerance already."""

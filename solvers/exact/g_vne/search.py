@@ -11,8 +11,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 import numpy as np
-from numpy.typing import NDArray
 
+from schedgap.formulations.common.arrays import Floats
 from schedgap.formulations.common.check import CheckReport
 from schedgap.formulations.common.instance import Solution
 from schedgap.formulations.common.numbers import MAXIMISE
@@ -34,9 +34,6 @@ from schedgap.solvers.exact.g_vne.ring_choices import SLACK, RingChoices
 from schedgap.solvers.exact.g_vne.subproblem import RingSubproblem
 from schedgap.solvers.result import Result, SolveOptions, Termination
 from schedgap.solvers.ruin_and_recreate import Choice
-
-Floats = NDArray[np.float64]
-
 
 CUT_SIZE = 30_000
 """Jobs times nodes beyond which the LP is too large to be solved again and again."""

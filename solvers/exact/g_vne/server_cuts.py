@@ -16,11 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
-
-
-Ints = NDArray[np.int64]
-
+from schedgap.formulations.common.arrays import Floats
 
 BEYOND = 1 + 1e-8
 """How far above C / (k + 1) the unit is: more than what C carries as tolerance."""

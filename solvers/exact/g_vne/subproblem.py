@@ -11,8 +11,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
+from schedgap.formulations.common.arrays import Floats, Ints
 from schedgap.formulations.common.instance import Solution
 from schedgap.formulations.common.numbers import CHECK_TOLERANCE, MAXIMISE
 from schedgap.formulations.g_vne.instance import GVneInstance
@@ -24,12 +24,6 @@ from schedgap.solvers.exact.g_vne.node_rules import Rules
 from schedgap.solvers.exact.g_vne.own_rows import OwnRows
 from schedgap.solvers.exact.g_vne.server_cuts import Cut, clique, most_violated
 from schedgap.solvers.exact.g_vne.tree_pricing import Tree, TreePrices, price_tree, split_links
-
-Floats = NDArray[np.float64]
-
-
-Ints = NDArray[np.int64]
-
 
 TOLERANCE = float(CHECK_TOLERANCE)
 

@@ -12,14 +12,9 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from schedgap.formulations.common.arrays import Floats, Ints
 from schedgap.formulations.common.compiled import njit_cached, njit_inline
-
-Floats = NDArray[np.float64]
-
-
-Ints = NDArray[np.int64]
 
 
 class Tree(NamedTuple):

@@ -14,18 +14,14 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
-from numpy.typing import NDArray
 
+from schedgap.formulations.common.arrays import Floats, Ints
 from schedgap.formulations.common.instance import once_per_instance
 from schedgap.formulations.gpu_sharing.dynamics import SharingTables, tables
 from schedgap.formulations.gpu_sharing.instance import GpuSharingInstance
 from schedgap.formulations.gpu_sharing.modes import impossible
 from schedgap.solvers.exact.gpu_sharing.together import worth_together
 from schedgap.solvers.exact.job_prices import PricedJobs, ascend, best_starts, event_edges, least
-
-Floats = NDArray[np.float64]
-
-Ints = NDArray[np.int64]
 
 _BUCKETS = 300
 _EVALUATIONS = 2_000_000

@@ -14,8 +14,8 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
+from schedgap.formulations.common.arrays import Floats
 from schedgap.formulations.common.errors import Disagreement
 from schedgap.formulations.common.numbers import MINIMISE
 from schedgap.formulations.common.solution import parsed
@@ -85,9 +85,6 @@ _SHARE = 0.85
 
 _QUICK = 3.0
 """Work of a dynamic program after which twice as many sums are tried at once."""
-
-
-Floats = NDArray[np.float64]
 
 
 def solve_cp(instance: GpuSharingInstance, options: SolveOptions) -> Result:

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from schedgap.formulations.common.arrays import Ints
 from schedgap.formulations.gpu_sharing.instance import GpuSharingInstance
 from schedgap.formulations.gpu_sharing.modes import Choices
 from schedgap.solvers.exact.gpu_sharing.lp import (
@@ -33,7 +34,6 @@ from schedgap.solvers.exact.gpu_sharing.states import (
     TRIED,
     USED,
     Best,
-    Ints,
     Potentials,
     States,
     empty_levels,

@@ -15,14 +15,12 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from schedgap.formulations.common.arrays import Floats, Ints
 from schedgap.formulations.common.compiled import njit_cached
 from schedgap.formulations.gpu_sharing.instance import GpuSharingInstance
 from schedgap.formulations.gpu_sharing.modes import Choices
 from schedgap.solvers.linear_program import solve_once
 from schedgap.solvers.result import Deadline
-
-Ints = NDArray[np.int64]
-Floats = NDArray[np.float64]
 
 LARGEST = 6_000_000
 """Nonzeros beyond which the LP is not built."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from schedgap.formulations.common.arrays import Ints
 from schedgap.formulations.gpu_sharing.instance import GpuSharingInstance
 from schedgap.formulations.gpu_sharing.modes import Choices
 from schedgap.solvers.exact.gpu_sharing.lp import (
@@ -18,11 +19,7 @@ from schedgap.solvers.exact.gpu_sharing.lp import (
     mean_loss,
     shortest_runs,
 )
-from schedgap.solvers.exact.gpu_sharing.states import (
-    Ints,
-    Potentials,
-    SlotTables,
-)
+from schedgap.solvers.exact.gpu_sharing.states import Potentials, SlotTables
 
 
 def tables_of(instance: GpuSharingInstance, choices: Choices, columns: Columns) -> SlotTables:

@@ -11,22 +11,13 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from schedgap.formulations.common.arrays import Bools, Floats, Ints
 from schedgap.formulations.common.compiled import njit_cached, njit_inline, njit_inner, njit_part
 from schedgap.formulations.common.instance import Solution
 from schedgap.formulations.gpu_sharing.gpu_lists import placed
 from schedgap.formulations.gpu_sharing.instance import GpuSharingInstance
 from schedgap.formulations.gpu_sharing.modes import Choices
-
-Ints = NDArray[np.int64]
-
-
-Floats = NDArray[np.float64]
-
-
-Flags = NDArray[np.bool_]
-
 
 _FAR = 1 << 40
 
@@ -138,7 +129,7 @@ class Jobs(NamedTuple):
     work: Floats  # (J, M) slots alone by mode
     counts: Ints  # (J,) how many modes there are
     slowdown: Floats  # (J, J) xi
-    fits: Flags  # (J, J, M, M) whether two jobs fit one GPU in these modes
+    fits: Bools  # (J, J, M, M) whether two jobs fit one GPU in these modes
     # total_gpus, horizon: of the instance
     total_gpus: int
     horizon: int
@@ -149,8 +140,8 @@ class Genes(NamedTuple):
 
     order: Ints
     mode: Ints
-    allowed: Flags
-    eager: Flags
+    allowed: Bools
+    eager: Bools
 
 
 class Run(NamedTuple):

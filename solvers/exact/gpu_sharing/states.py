@@ -12,12 +12,10 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from schedgap.formulations.common.arrays import Bools, Floats, Ints
 from schedgap.formulations.common.compiled import njit_cached, njit_inner
 
-Ints = NDArray[np.int64]
 Shorts = NDArray[np.int16]
-Floats = NDArray[np.float64]
-Flags = NDArray[np.bool_]
 
 WAITING, RUNNING, DONE = 0, 1, 2
 NEAR = 1e-10
@@ -39,7 +37,7 @@ class SlotTables(NamedTuple):
     first: Ints  # the first kind of each job, and the number of kinds
     work: Floats  # slots that each kind takes alone
     slowdown: Floats  # xi
-    fits: Flags  # whether two kinds fit one GPU
+    fits: Bools  # whether two kinds fit one GPU
     latest: Ints  # latest last slot of a run, per kind and first slot
     shortest: Ints  # the fewest slots of a run of each job
     # total, last: GPUs; the last slot
@@ -78,7 +76,7 @@ class States(NamedTuple):
     start: Shorts
     end: Shorts
     shared: NDArray[np.uint8]  # GPUs that each pair (k < j at j (j - 1) / 2 + k) shares or shared
-    dead: Flags  # another state stands for it, or it costs too much
+    dead: Bools  # another state stands for it, or it costs too much
     # after, table: the next state with the same hash; the last state of each hash
     after: Ints
     table: Ints
@@ -100,7 +98,7 @@ class Node(NamedTuple):
     end: Shorts
     remaining: Floats
     alone: Ints
-    before: Flags
+    before: Bools
     shared: Ints
     counts: Ints
     later: Floats
@@ -114,7 +112,7 @@ class Levels(NamedTuple):
     """The search for the jobs of a node that start, level by level, so that it can be left and gone on with."""
 
     waiting: Ints  # jobs that could start
-    of_partner: Flags  # whether a level is about the GPUs that a job shares with one partner, else about a job
+    of_partner: Bools  # whether a level is about the GPUs that a job shares with one partner, else about a job
     # place, partner: the job's place in `waiting`; the partner
     place: Ints
     partner: Ints

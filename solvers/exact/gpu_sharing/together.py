@@ -7,13 +7,10 @@ and each goes at the pace of its worst partner, on all of its GPUs.
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from schedgap.formulations.common.arrays import Floats, Ints
 from schedgap.formulations.common.compiled import njit_cached, njit_inner, njit_part
 from schedgap.formulations.common.machine.ordering import rising_order
-
-Ints = NDArray[np.int64]
-Floats = NDArray[np.float64]
 
 ALONE, SHARED, OUT = 0, 1, 2
 

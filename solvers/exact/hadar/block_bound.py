@@ -12,17 +12,13 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from schedgap.formulations.common.arrays import Floats, Ints
 from schedgap.formulations.common.numbers import MAXIMISE
 from schedgap.formulations.hadar.block_pricing import Blocks, geometric_blocks, price_job
 from schedgap.formulations.hadar.pricing import Automaton, automaton, best_schedules, demand, slot_costs, trace
 from schedgap.formulations.hadar.tables import JobTable, ProgressTables
 from schedgap.solvers.column_generation import Column, Generated, GenerationLimits, Master, Priced, RowBounds
 from schedgap.solvers.result import Deadline
-
-Ints = NDArray[np.int64]
-
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)

@@ -12,14 +12,9 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from schedgap.formulations.common.arrays import Bools, Floats
 from schedgap.solvers.column_generation import Column, Generated
 from schedgap.solvers.exact.hadar.schedules import Rules, Schedule, Scheduler
-
-Bools = NDArray[np.bool_]
-
-
-Floats = NDArray[np.float64]
-
 
 FRACTION = 1e-6
 """A sum of weights this close to a whole number counts as whole."""

@@ -14,8 +14,8 @@ from collections.abc import Callable, Sequence
 from functools import partial
 
 import numpy as np
-from numpy.typing import NDArray
 
+from schedgap.formulations.common.arrays import Floats
 from schedgap.formulations.common.check import CheckReport
 from schedgap.formulations.common.errors import Disagreement
 from schedgap.formulations.common.instance import Solution
@@ -44,9 +44,6 @@ from schedgap.solvers.exact.hadar.schedule_choices import MOST_TYPES, ScheduleCh
 from schedgap.solvers.exact.hadar.schedules import Prices, Rules, Schedule, Scheduler
 from schedgap.solvers.integer_program import SearchLimits
 from schedgap.solvers.result import Result, SolveOptions, Status, Termination
-
-Floats = NDArray[np.float64]
-
 
 JobRules = tuple[Rules, ...]
 

@@ -14,15 +14,10 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from schedgap.formulations.common.arrays import Floats, Ints
 from schedgap.formulations.common.compiled import njit_cached, njit_inner
 from schedgap.formulations.hadar.tables import ProgressTables
 from schedgap.solvers.exact.job_prices import ascend, event_edges
-
-Floats = NDArray[np.float64]
-
-
-Ints = NDArray[np.int64]
-
 
 _BUCKETS = 200
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numpy.typing import NDArray
 
+from schedgap.formulations.common.arrays import Floats
 from schedgap.formulations.common.numbers import MAXIMISE, exact
 from schedgap.formulations.hadar.block_pricing import geometric_blocks, price_forked
 from schedgap.formulations.hadar.instance import HadarInstance
@@ -14,8 +14,6 @@ from schedgap.formulations.hadar.tables import worth_of
 from schedgap.solvers.column_generation import Column, GenerationLimits, Master, Priced, RowBounds
 from schedgap.solvers.exact.hadar.bound import LARGE
 from schedgap.solvers.result import NO_DEADLINE, Deadline
-
-Floats = NDArray[np.float64]
 
 
 def forked_bound(

@@ -12,20 +12,11 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from schedgap.formulations.common.arrays import Bools, Floats, Ints
 from schedgap.formulations.common.compiled import njit_cached, njit_inline, njit_inner, njit_part
 from schedgap.formulations.hadar.tables import ProgressTables
 from schedgap.solvers.incumbent import Incumbent
-
-Ints = NDArray[np.int64]
-
-
-Floats = NDArray[np.float64]
-
-
-Bools = NDArray[np.bool_]
-
 
 Levels = dict[int, dict[int, int]]
 """The level of each job in each slot it runs in."""

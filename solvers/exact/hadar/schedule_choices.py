@@ -9,18 +9,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
+from schedgap.formulations.common.arrays import Bools, Ints
 from schedgap.formulations.common.compiled import njit_cached
 from schedgap.formulations.hadar.tables import ProgressTables
 from schedgap.solvers.exact.hadar.schedules import Prices, Rules, Schedule, Scheduler
 from schedgap.solvers.ruin_and_recreate import Choice, RuinAndRecreate
-
-Bools = NDArray[np.bool_]
-
-
-Ints = NDArray[np.int64]
-
 
 MOST_TYPES = 12
 """Fits are decided over all subsets of device types, 2^R of them."""

@@ -11,8 +11,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
+from schedgap.formulations.common.arrays import Bools, Floats, Ints
 from schedgap.formulations.common.instance import Solution
 from schedgap.formulations.hadar.instance import HadarInstance
 from schedgap.formulations.hadar.placement import levels_from, trimmed
@@ -29,14 +29,6 @@ from schedgap.formulations.hadar.tables import JobTable, ProgressTables
 from schedgap.solvers.column_generation import Column, Priced, RowBounds
 from schedgap.solvers.exact.hadar.own_rows import OwnRows
 from schedgap.solvers.exact.hadar.slot_cuts import SlotCuts
-
-Floats = NDArray[np.float64]
-
-
-Ints = NDArray[np.int64]
-
-
-Bools = NDArray[np.bool_]
 
 
 @dataclass(frozen=True)

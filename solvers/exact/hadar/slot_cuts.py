@@ -14,16 +14,10 @@ from collections.abc import Sequence
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 
+from schedgap.formulations.common.arrays import Floats, Ints
 from schedgap.formulations.hadar.tables import ProgressTables
 from schedgap.solvers.linear_program import INFINITY, LinearProgram
-
-Ints = NDArray[np.int64]
-
-
-Floats = NDArray[np.float64]
-
 
 VIOLATION = 1e-3
 """A cut must be violated by this much."""

@@ -15,10 +15,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from schedgap.formulations.common.arrays import Floats
 from schedgap.formulations.rar_ddls.job_options import JobOptions
 from schedgap.solvers.exact.rar_ddls.best_schedule import BestSchedule
 from schedgap.solvers.exact.rar_ddls.patterns import LARGEST_TABLE, knapsack
-from schedgap.solvers.linear_program import INFINITY, Floats, LinearProgram
+from schedgap.solvers.linear_program import INFINITY, LinearProgram
 
 _DIVES = 200
 

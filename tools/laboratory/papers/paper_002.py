@@ -11,12 +11,13 @@ import numpy as np
 from schedgap.benchmarks.figures.palette import LINES as PALETTE
 from schedgap.benchmarks.instances import make_instance
 from schedgap.catalogue.registry import find_problem
+from schedgap.formulations.common.arrays import Floats
 from schedgap.formulations.common.instance import Json
 from schedgap.formulations.hadar.instance import HadarInstance
 from schedgap.formulations.hadar.tables import tables
 from schedgap.heuristics.hadar.gavel import time_fractions
 from schedgap.heuristics.hadar.rounds import Market
-from schedgap.tools.laboratory.data import Data, Floats
+from schedgap.tools.laboratory.data import Data
 from schedgap.tools.laboratory.declare import RATIO, Choice, Claim, Item, Metric, Paper, Series
 from schedgap.tools.laboratory.draw import bars, distribution
 from schedgap.tools.laboratory.measure import Run
