@@ -254,8 +254,16 @@ def test_nodes_are_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
     assert reads == [LIVE[1]]
 
 
-def test_what_waits_on_a_real_slurm() -> None:
-    read = read_snapshot(LIVE[0], nodes=LIVE[1], names=True)
+@pytest.fixture
+def at_the_head(tmp_path: Path) -> tuple[str, str]:
+    """The real Slurm as if no job waited behind another one."""
+    text = Path(LIVE[0]).read_text().replace('"Priority"', '"Resources"')
+    (tmp_path / "squeue.json").write_text(text)
+    return str(tmp_path / "squeue.json"), LIVE[1]
+
+
+def test_what_waits_on_a_real_slurm(at_the_head: tuple[str, str]) -> None:
+    read = read_snapshot(at_the_head[0], nodes=at_the_head[1], names=True)
     gangs = {gang.id: gang for gang in read.outward.gangs} | {gang.id: gang for gang in read.instance.gangs}
     assert not {"13", "14", "21"} & set(gangs)  # of another job, held, later
     assert [name for name in gangs if name.startswith("12")] == ["12_0", "12_1", "12_2", "12_3"]
@@ -275,12 +283,14 @@ def test_what_waits_on_a_real_slurm() -> None:
     }
 
 
-def test_a_real_slurm_is_judged() -> None:
+def test_a_real_slurm_is_judged(at_the_head: tuple[str, str]) -> None:
     """Job 22 fits on n1 now; Slurm's backfill kept it waiting, since it would end after a larger one should begin.
 
     So does job 17, whose six GPUs may be on several nodes; job 20 wants nine, and eight are free where it may go.
     """
-    found = schedgap.judge(*LIVE, names=True)
+    kept = schedgap.judge(*LIVE, names=True)
+    assert kept.verdict.startswith("0 to 8 of 129 waiting GPUs could run now, the scheduler placed 0: 2 gangs fit but for")
+    found = schedgap.judge(*at_the_head, names=True)
     assert found.deciding == ("weight", 0, 8, True) and found.best.status == "optimal"
     told = {lost.gang: lost.line() for lost in found.lost}
     assert [name for name, line in told.items() if "the best decision places it" in line] == ["17", "22"]

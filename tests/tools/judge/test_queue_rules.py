@@ -152,3 +152,42 @@ def test_gangs_without_whole_gpus_are_told_beside_an_amount_of_gpus(tmp_path: Pa
     assert found.verdict.startswith(
         "0 of 9 waiting GPUs could run now, the scheduler placed 0: 1 more gang fits, not counted in GPUs"
     )
+
+
+@pytest.mark.parametrize("strict", [False, True])
+def test_in_a_strict_queue_a_workload_waits_for_the_older_one(tmp_path: Path, strict: bool) -> None:
+    """The older one wants 16 GPUs of 8, so Kueue rightly admits none of the two; the other one alone fits."""
+    more = {"queueingStrategy": "StrictFIFO"} if strict else {}
+    *kinds, young = _queue(**more)
+    old = json.loads(json.dumps(young))
+    old["metadata"] |= {"name": "old", "creationTimestamp": "2026-11-29T00:00:00Z"}
+    old["spec"]["podSets"][0]["count"] = 4
+    young["metadata"]["creationTimestamp"] = "2026-11-30T00:00:00Z"
+    found = _verdict(tmp_path, _node("n"), *kinds, young, old)
+    assert (found.reached, found.most) == (0 if strict else 8, 8)
+    assert ("1 gang fits but for the StrictFIFO order of its queue, which is not read" in found.verdict) is strict
+    old["metadata"]["creationTimestamp"] = "2026-11-30T12:00:00Z"
+    assert _verdict(tmp_path, _node("n"), *kinds, young, old).reached == 8
+    old["spec"]["priority"] = 9
+    assert _verdict(tmp_path, _node("n"), *kinds, young, old).reached == (0 if strict else 8)
+
+
+@pytest.mark.parametrize(("reason", "reached"), [("Priority", 0), ("Resources", 8)])
+def test_a_job_of_slurm_that_waits_behind_others_may_be_kept_from_room(
+    tmp_path: Path, reason: str, reached: int
+) -> None:
+    """Backfill starts it only where it ends before the planned start of the jobs ahead of it."""
+    job = {"job_id": 1, "job_state": "PENDING", "state_reason": reason, "node_count": 1, "cpus": 1, "tasks": 1}
+    job |= {
+        "priority": 1,
+        "tres_req_str": "cpu=1,node=1,gres/gpu=8",
+        "tres_alloc_str": "",
+        "nodes": "",
+        "partition": "",
+    }
+    (tmp_path / "jobs.json").write_text(json.dumps({"jobs": [job]}))
+    (tmp_path / "nodes.txt").write_text("NodeName=n\n   CPUTot=8\n   Gres=gpu:8\n   RealMemory=8000\n   State=IDLE\n\n")
+    found = schedgap.judge(tmp_path / "jobs.json", tmp_path / "nodes.txt")
+    assert (found.reached, found.most) == (reached, 8)
+    told = "fits but for the room that Slurm may keep for jobs of higher priority, which is not read"
+    assert (told in found.verdict) is (reason == "Priority")

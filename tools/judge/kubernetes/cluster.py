@@ -495,6 +495,8 @@ class Cluster:
         asked = {name for pod in pods for name in self.listing.request(waiting.place, pod)} - {"pods"}
         left_out, unread = self.quotas.rules(waiting.queue, asked)
         gang.rules.extend(left_out)
+        if self.quotas.waits_behind(waiting, self.workloads.found):
+            gang.rules.append("the StrictFIFO order of its queue")
         gang.unread.extend(unread)
         queue = None
         if remaining is None or (remaining.flavours and waiting.sets > 1):  # equal pods of two sets are one group here

@@ -34,6 +34,7 @@ class Waiting:
     pods: list[Mapping[str, Json]] = field(default_factory=list)
     queue: str | None = None  # the LocalQueue, namespace and name
     sets: int = 1  # pod sets of the Workload
+    order: tuple[int, str] = (0, "")  # turn in its queue: the highest priority first, then the oldest
 
 
 class Workloads:
@@ -85,6 +86,7 @@ class Workloads:
         fewest = 0
         sets = spec.get("podSets") or []
         made.sets = len(sets)
+        made.order = -int(spec.get("priority") or 0), str(item["metadata"].get("creationTimestamp") or "")
         for at, part in enumerate(sets):
             count = part.get("count", 1)
             if not 0 <= count <= MOST_WAITING:
@@ -187,6 +189,17 @@ class Quotas:
     def _cluster_queue(self, queue: str | None) -> tuple[str, Mapping[str, Json] | None]:
         """Place and object of the ClusterQueue of a LocalQueue; None where one of the two is not listed."""
         return self.cluster.get(str(self.local.get(queue or "", {}).get("clusterQueue")), ("", None))
+
+    def waits_behind(self, waiting: Waiting, others: Sequence[Waiting]) -> bool:
+        """Whether another Workload may have to be admitted first: in a ClusterQueue that is StrictFIFO.
+
+        Source: Kueue, concepts "ClusterQueue": with `StrictFIFO` an older Workload that cannot be admitted blocks newer
+        ones.
+        """
+        _, item = self._cluster_queue(waiting.queue)
+        strict = ((item or {}).get("spec") or {}).get("queueingStrategy") == "StrictFIFO"
+        same = [one for one in others if one is not waiting and self._cluster_queue(one.queue)[1] is item]
+        return strict and any(one.order <= waiting.order for one in same)
 
     def rules(self, queue: str | None, asked: Collection[str]) -> tuple[list[str], list[str]]:
         """(rules of a LocalQueue and its ClusterQueue that are left out, why what waits in it cannot be judged).

@@ -22,6 +22,8 @@ WAITS_FOR_ROOM = ("", "None", "Resources", "Priority", "ReqNodeNotAvail", "NodeD
 """Reasons of Slurm for a pending job that another decision could place."""
 HOLDS = ("COMPLETING", "SUSPENDED", "STOPPED")
 """States beside RUNNING in which a job keeps what it was given, also as words beside another."""
+BEHIND = "the room that Slurm may keep for jobs of higher priority"
+"""What a pending job is held against whose reason is Priority: backfill knows durations, which are not read."""
 UNSET = ("", "0", "False", "false", "None", "(null)", "N/A", "65534", "65535", "4294967294", "4294967295")
 """What Slurm writes where nothing is asked for."""
 PLAIN_FEATURES = re.compile(r"[\w.\-]+(&[\w.\-]+)*")
@@ -325,6 +327,8 @@ class Job:
             empty = value in ([], {}, None) or (self.cell(key) in UNSET)
             if row.way in (RELAXED, UNREAD) and not empty:
                 (result if row.way == RELAXED else unread)[row.why] = None
+        if self.state == "PENDING" and self.cell("state_reason") == "Priority":
+            result[BEHIND] = None
         if "none" in self.words("shared"):
             result["a node for itself"] = None
         if 0 < len(self.required) < self.count:
