@@ -65,8 +65,8 @@ KUBERNETES: tuple[Row, ...] = (
     Row("kind", "Workload", KEPT, "of Kueue: pod sets that wait and have no pods; of scheduling.k8s.io: minCount"),
     Row("kind", "ClusterQueue LocalQueue", KEPT, "quota of what waits as a Workload, where one flavour has it, or for a"
         " Workload of one pod set several whose labels tell nodes apart, and the queue is in no cohort; else relaxed:"
-        " its quota. Its admission checks, namespaces, StrictFIFO order and resources that it does not cover are relaxed, a stop is"
-        " unread"),
+        " its quota. Its admission checks, namespaces, StrictFIFO order and resources that it does not cover are"
+        " relaxed, a stop is unread"),
     Row("kind", "ResourceFlavor", RELAXED, "the nodes of its queue's flavour; kept where a queue has several for a"
         " resource, or where all nodes have its labels"),
     Row("kind", "Job JobSet", KEPT, "suspended ones wait: as their Workload tells, else they are named and not judged"),

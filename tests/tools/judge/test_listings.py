@@ -289,7 +289,7 @@ def test_a_real_slurm_is_judged(at_the_head: tuple[str, str]) -> None:
     So does job 17, whose six GPUs may be on several nodes; job 20 wants nine, and eight are free where it may go.
     """
     kept = schedgap.judge(*LIVE, names=True)
-    assert kept.verdict.startswith("0 to 8 of 129 waiting GPUs could run now, the scheduler placed 0: 2 gangs fit but for")
+    assert kept.verdict.startswith("0 to 8 of 129 waiting GPUs could run now, the scheduler placed 0: 2 gangs fit but")
     found = schedgap.judge(*at_the_head, names=True)
     assert found.deciding == ("weight", 0, 8, True) and found.best.status == "optimal"
     told = {lost.gang: lost.line() for lost in found.lost}
