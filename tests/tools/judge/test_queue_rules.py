@@ -154,6 +154,13 @@ def test_gangs_without_whole_gpus_are_told_beside_an_amount_of_gpus(tmp_path: Pa
     )
 
 
+def test_a_workload_that_was_evicted_and_is_not_in_its_queue_again_is_not_judged(tmp_path: Path) -> None:
+    *kinds, work = _queue()
+    for status, verdict in (("True", "8 of 8 waiting GPUs could run now"), ("False", "no gang waits in what was read")):
+        work["status"] = {"conditions": [{"type": "Requeued", "status": status, "reason": "BackoffFinished"}]}
+        assert _verdict(tmp_path, _node("n"), *kinds, work).verdict.startswith(verdict)
+
+
 @pytest.mark.parametrize("strict", [False, True])
 def test_in_a_strict_queue_a_workload_waits_for_the_older_one(tmp_path: Path, strict: bool) -> None:
     """The older one wants 16 GPUs of 8, so Kueue rightly admits none of the two; the other one alone fits."""

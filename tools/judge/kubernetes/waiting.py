@@ -69,11 +69,8 @@ class Workloads:
     @staticmethod
     def _waits(item: Mapping[str, Json]) -> bool:
         """Whether it has no quota yet and wants it; what is being deleted does not."""
-        if leaves(item):
-            return False
-        status = {str(one.get("type")): one.get("status") for one in (item.get("status") or {}).get("conditions") or []}
-        over = any(status.get(kind) == "True" for kind in ("QuotaReserved", "Admitted", "Finished"))
-        return not over and (item.get("spec") or {}).get("active") is not False
+        over = any(_holds(item, kind, "True") for kind in ("QuotaReserved", "Admitted", "Finished"))
+        return not over and not leaves(item) and (item.get("spec") or {}).get("active") is not False
 
     def _read(self, place: str, item: Mapping[str, Json]) -> Waiting:
         spec = item.get("spec") or {}
@@ -83,6 +80,8 @@ class Workloads:
         for name in spec:
             row = way_of("kubernetes", "workload", name, closed=True)
             gang.unread += [row.why] if row.way == UNREAD else []
+        if _holds(item, "Requeued", "False"):
+            gang.unread.append("Kueue has not put it into its queue again (Requeued is False)")
         fewest = 0
         sets = spec.get("podSets") or []
         made.sets = len(sets)
@@ -140,6 +139,12 @@ class Workloads:
             key_of(workload) == name or key_of(workload).startswith(f"{name}-")
             for _, workload in self.listing.kinds["Workload"]
         )
+
+
+def _holds(item: Mapping[str, Json], kind: str, value: str) -> bool:
+    """Whether a condition of an object has a value."""
+    conditions = (item.get("status") or {}).get("conditions") or []
+    return any((one.get("type"), one.get("status")) == (kind, value) for one in conditions)
 
 
 Amounts = Mapping[str, Fraction]
