@@ -7,10 +7,12 @@ import os
 import subprocess
 import sys
 import textwrap
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from support import toy
+from support.shell import Shell
 
 TESTS = Path(__file__).parents[1]
 
@@ -125,8 +127,22 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def run(site: Path, cwd: Path, *arguments: object, status: int = 0) -> str:
-    """Standard output of a command that sees the packages."""
+@pytest.fixture(scope="module")
+def shell(site: Path) -> Iterator[Shell]:
+    """One process for commands that see the packages."""
+    with Shell([site, TESTS]) as made:
+        yield made
+
+
+def told(shell: Shell, cwd: Path, *arguments: object, status: int = 0) -> str:
+    """Standard output of a command."""
+    ran = shell(cwd, *arguments)
+    assert ran.status == status, ran.err
+    return ran.out
+
+
+def told_by_itself(site: Path, cwd: Path, *arguments: object, status: int = 0) -> str:
+    """Standard output of a command in a process of its own."""
     env = {**os.environ, "PYTHONPATH": os.pathsep.join([str(site), str(TESTS)])}
     command = [sys.executable, "-m", "schedgap.cli.main", *map(str, arguments)]
     ended = subprocess.run(command, capture_output=True, text=True, cwd=cwd, env=env)
@@ -134,43 +150,43 @@ def run(site: Path, cwd: Path, *arguments: object, status: int = 0) -> str:
     return ended.stdout
 
 
-def test_an_installed_problem_is_in_every_command(site: Path, tmp_path: Path) -> None:
-    listed = run(site, tmp_path, "list", "toy")
+def test_an_installed_problem_is_in_every_command(site: Path, shell: Shell, tmp_path: Path) -> None:
+    listed = told_by_itself(site, tmp_path, "list", "toy")
     assert "jobs on identical machines" in listed and "toy-graham" in listed and "machines: use only" in listed
-    run(site, tmp_path, "generate", "toy", "--seed", "1", "--out", "toy.json")
-    solved = json.loads(run(site, tmp_path, "solve", "toy.json", "--json"))
+    told(shell, tmp_path, "generate", "toy", "--seed", "1", "--out", "toy.json")
+    solved = json.loads(told(shell, tmp_path, "solve", "toy.json", "--json"))
     assert (solved["problem"], solved["status"]) == ("toy", "optimal")
-    compared = json.loads(run(site, tmp_path, "compare", "toy.json", "--json"))
+    compared = json.loads(told(shell, tmp_path, "compare", "toy.json", "--json"))
     assert {row["method"] for row in compared["rows"]} == {"brute", "list", "shuffled"}
-    run(site, tmp_path, "verify", "toy-graham", "--instances", "4", "--out", "claims", "--workers", "1")
-    run(site, tmp_path, "hunt", "toy/list", "--set", "evaluations=20", "--out", "hunt", "--workers", "1")
-    table = run(site, tmp_path, "bench", "quick", "--problem", "toy", "--out", "runs", "--workers", "1")
+    told(shell, tmp_path, "verify", "toy-graham", "--instances", "4", "--out", "claims", "--workers", "1")
+    told(shell, tmp_path, "hunt", "toy/list", "--set", "evaluations=20", "--out", "hunt", "--workers", "1")
+    table = told(shell, tmp_path, "bench", "quick", "--problem", "toy", "--out", "runs", "--workers", "1")
     assert "toy" in table and (tmp_path / "runs" / "report.html").is_file()
 
 
-def test_an_installed_heuristic_is_in_every_command(site: Path, tmp_path: Path) -> None:
-    listed = run(site, tmp_path, "list", "g-vne")
+def test_an_installed_heuristic_is_in_every_command(shell: Shell, tmp_path: Path) -> None:
+    listed = told(shell, tmp_path, "list", "g-vne")
     assert "lonely" in listed and "most workers of a server [int >= 1, default 100]" in listed
-    run(site, tmp_path, "generate", "g-vne", "--seed", "1", "--out", "one.json")
-    solved = json.loads(run(site, tmp_path, "solve", "one.json", "--method", "lonely", "--set", "most=1", "--json"))
+    told(shell, tmp_path, "generate", "g-vne", "--seed", "1", "--out", "one.json")
+    solved = json.loads(told(shell, tmp_path, "solve", "one.json", "--method", "lonely", "--set", "most=1", "--json"))
     assert solved["method"] == "lonely" and solved["objective"] >= 0
-    compared = json.loads(run(site, tmp_path, "compare", "one.json", "--json"))
+    compared = json.loads(told(shell, tmp_path, "compare", "one.json", "--json"))
     assert any(row["method"] == "lonely" and row["ratio_to"] == "optimum" for row in compared["rows"])
     limits = ("--set", "evaluations=10", "--set", "jobs=2", "--workers", "1")
-    assert "lonely" in run(site, tmp_path, "hunt", "g-vne/lonely", *limits, "--out", "hunt")
+    assert "lonely" in told(shell, tmp_path, "hunt", "g-vne/lonely", *limits, "--out", "hunt")
 
 
-def test_an_installed_engine_solves_every_problem_that_has_a_model(site: Path, tmp_path: Path) -> None:
+def test_an_installed_engine_solves_every_problem_that_has_a_model(shell: Shell, tmp_path: Path) -> None:
     file = TESTS / "data" / "rar-14-mixed.json"
-    assert "again           declarative model solved by again" in run(site, tmp_path, "list", "rar-ddls")
-    solved = json.loads(run(site, tmp_path, "solve", file, "--method", "again", "--json"))
+    assert "again           declarative model solved by again" in told(shell, tmp_path, "list", "rar-ddls")
+    solved = json.loads(told(shell, tmp_path, "solve", file, "--method", "again", "--json"))
     assert (solved["engine"], solved["status"]) == ("again", "optimal")
-    compared = json.loads(run(site, tmp_path, "compare", file, "--methods", "again,cpsat", "--json"))
+    compared = json.loads(told(shell, tmp_path, "compare", file, "--methods", "again,cpsat", "--json"))
     assert len({row["objective"] for row in compared["rows"]}) == 1
-    assert "again" not in run(site, tmp_path, "list", "toy")  # which has no model
+    assert "again" not in told(shell, tmp_path, "list", "toy")  # which has no model
 
 
-def test_an_installed_problem_is_certified_and_kept_in_a_library(site: Path, tmp_path: Path) -> None:
+def test_an_installed_problem_is_certified_and_kept_in_a_library(shell: Shell, tmp_path: Path) -> None:
     instance = toy.generate(1, machines=3)
     (tmp_path / "lib" / "toy").mkdir(parents=True)
     record = {"id": "toy/one", "kind": "reference", "made": {}, "hash": instance.content_hash()}
@@ -178,26 +194,26 @@ def test_an_installed_problem_is_certified_and_kept_in_a_library(site: Path, tmp
     (tmp_path / "lib" / "toy" / "one.json").write_text(json.dumps(data))
     (tmp_path / "one.json").write_text(json.dumps(instance.to_dict()))
 
-    (tmp_path / "solved.json").write_text(run(site, tmp_path, "solve", "one.json", "--json"))
-    proven = json.loads(run(site, tmp_path, "certify", "one.json", "--out", "one.cert", "--json"))
+    (tmp_path / "solved.json").write_text(told(shell, tmp_path, "solve", "one.json", "--json"))
+    proven = json.loads(told(shell, tmp_path, "certify", "one.json", "--out", "one.cert", "--json"))
     assert (proven["status"], proven["proof"], proven["bound"]) == ("optimal", "certified", proven["objective"])
-    checked = run(site, tmp_path, "check", "one.json", "solved.json", "--certificate", "one.cert", "--json")
+    checked = told(shell, tmp_path, "check", "one.json", "solved.json", "--certificate", "one.cert", "--json")
     assert json.loads(checked)["details"]["certificate"]["optimal"] is True
 
     offered = ("solved.json", "--certificate", "one.cert", "--by", "a test", "--library", "lib")
-    run(site, tmp_path, "library", "submit", "toy/one", *offered)
+    told(shell, tmp_path, "library", "submit", "toy/one", *offered)
     kept = json.loads((tmp_path / "lib" / "toy" / "one.json").read_text())["reference_record"]
     assert (kept["status"], kept["proof"], kept["objective"]) == ("optimal", "certified", proven["objective"])
-    assert "toy/one" in run(site, tmp_path, "library", "list", "--problem", "toy", "--library", "lib")
-    run(site, tmp_path, "library", "list", "--check", "--problem", "toy", "--library", "lib")
+    assert "toy/one" in told(shell, tmp_path, "library", "list", "--problem", "toy", "--library", "lib")
+    told(shell, tmp_path, "library", "list", "--check", "--problem", "toy", "--library", "lib")
     solved = json.loads(
-        run(site, tmp_path, "library", "solve", "toy/one", "--method", "list", "--library", "lib", "--json")
+        told(shell, tmp_path, "library", "solve", "toy/one", "--method", "list", "--library", "lib", "--json")
     )
     assert solved[0]["ratio_to"] == "optimum"
 
     kept["objective"] -= 1  # a record that lies is named
     (tmp_path / "lib" / "toy" / "one.json").write_text(json.dumps({**data, "reference_record": kept}))
-    run(site, tmp_path, "library", "list", "--check", "--problem", "toy", "--library", "lib", status=1)
+    told(shell, tmp_path, "library", "list", "--check", "--problem", "toy", "--library", "lib", status=1)
 
 
 def test_a_problem_without_rules_has_no_certificates(site: Path, tmp_path: Path) -> None:
@@ -206,7 +222,7 @@ def test_a_problem_without_rules_has_no_certificates(site: Path, tmp_path: Path)
     entries = metadata.read_text()
     try:
         metadata.write_text(entries.partition("[schedgap.certificates]")[0])
-        told = run(site, tmp_path, "certify", "one.json", "--out", "one.cert", status=4)
-        assert "there are no rules for certificates of 'toy'" in told
+        said = told_by_itself(site, tmp_path, "certify", "one.json", "--out", "one.cert", status=4)
+        assert "there are no rules for certificates of 'toy'" in said
     finally:
         metadata.write_text(entries)

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import os
 import re
 import shlex
-import subprocess
-import sys
 import tomllib
 from collections.abc import Iterator
 from pathlib import Path
+
+from support.shell import Shell
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 PAGES = ("extending", "evaluating", "extending-engine", "extending-problem")
@@ -41,13 +40,13 @@ def test_the_page_on_extending_is_enough(tmp_path: Path) -> None:
     commands = re.findall(r"^    (pip|schedgap) (.*)$", (DOCS / "extending.md").read_text("utf-8"), re.MULTILINE)
     assert commands.pop(0) == ("pip", "install -e .")
     install(tmp_path, project)
-    env, printed = {**os.environ, "PYTHONPATH": str(tmp_path)}, {}
-    for _, line in commands:
-        command = [sys.executable, "-m", "schedgap.cli.main", *shlex.split(line)]
-        command += ["--workers", "1"] * line.startswith(("verify", "hunt"))  # each more would import everything
-        ended = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, env=env, check=False)
-        assert ended.returncode == 0, (line, ended.stderr)
-        printed[line.rpartition(" --set")[0] or line] = ended.stdout
+    printed = {}
+    with Shell([tmp_path]) as shell:
+        for _, line in commands:
+            alone = ["--workers", "1"] * line.startswith(("verify", "hunt"))  # each more would import everything
+            ran = shell(tmp_path, *shlex.split(line), *alone)
+            assert ran.status == 0, (line, ran.err)
+            printed[line.rpartition(" --set")[0] or line] = ran.out
 
     def shown(begin: str) -> str:
         return next(text for line, text in printed.items() if line.startswith(begin))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 import random
 from collections.abc import Callable
@@ -56,22 +57,23 @@ def _best(instance: GangPlacementInstance) -> list[int]:
     return [int(value / entry.step) for value, entry in zip(values, components(instance), strict=False)]
 
 
-def _small() -> list[GangPlacementInstance]:
-    """Every pair of nodes and four pods of four sizes, weights of 1 and 2, in one priority and in two."""
+@functools.cache
+def _small() -> list[tuple[GangPlacementInstance, list[int]]]:
+    """Every pair of nodes and four pods of four sizes, weights of 1 and 2, in one priority and in two; what is best."""
     worths = ([(1, 0), (2, 0), (1, 0), (2, 0)], [(1, 1), (2, 0), (1, 0), (2, 1)])
-    return [
+    instances = [
         pods(list(nodes), list(asked), worth)
         for nodes in itertools.combinations_with_replacement(((4, 4), (5, 3), (6, 6)), 2)
         for asked in itertools.combinations_with_replacement(SIZES, 4)
         for worth in worths
     ]
+    return [(instance, _best(instance)) for instance in instances]
 
 
 def test_no_bound_of_a_small_class_is_below_the_optimum() -> None:
     """Each component with the optimum of those before it held; where the bound is reached, by such a decision."""
     reached = 0
-    for instance in _small():
-        best = _best(instance)
+    for instance, best in _small():
         for goal in range(len(best)):
             stage = exchange_of(instance, best[:goal])
             assert stage is not None
@@ -91,8 +93,7 @@ def test_no_bound_of_a_small_class_is_below_the_optimum() -> None:
 def test_what_two_bins_can_hold_is_found() -> None:
     """All ways of two bins are tried: a decision is missed only where the gangs that were chosen do not fit."""
     found = 0
-    for instance in _small():
-        best = _best(instance)
+    for instance, best in _small():
         stage = exchange_of(instance, [])
         assert stage is not None
         decision = stage.decision(best[0], FEW_RUNS, SolveOptions())
