@@ -20,11 +20,8 @@ import numpy as np
 
 from schedgap.formulations.common.arrays import Bools, Floats, Ints
 from schedgap.formulations.common.numbers import MAXIMISE
-from schedgap.solvers.linear_program import LinearProgram, Optimum
+from schedgap.solvers.linear_program import INFINITY, LinearProgram, Optimum
 from schedgap.solvers.result import Deadline
-
-INFINITY = float("inf")
-
 
 FEASIBLE = 1e-7
 """Artificial slack that counts as none."""

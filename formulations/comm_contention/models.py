@@ -13,9 +13,7 @@ from schedgap.formulations.comm_contention.one_at_a_time import one_at_a_time
 from schedgap.formulations.comm_contention.order_program import best_among_twins
 from schedgap.formulations.common.declarative import DeclarativeModel
 from schedgap.formulations.common.instance import Solution
-from schedgap.formulations.common.layout import Layout, RowFamily, Term, VariableFamily
-
-Terms = list[Term]
+from schedgap.formulations.common.layout import Layout, RowFamily, Terms, VariableFamily
 
 VARIABLES = {
     "begin": VariableFamily("task, position", "S: 1 where the task's start has the position", free=True),

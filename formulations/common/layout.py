@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import itertools
 import textwrap
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import NoReturn, TypeAlias
@@ -16,6 +16,8 @@ from schedgap.formulations.common.errors import InputError, SchedgapError, near
 
 Key: TypeAlias = str | int | tuple[str | int, ...]
 Term: TypeAlias = tuple[pulp.LpVariable, float]
+Terms: TypeAlias = list[Term]
+Value: TypeAlias = Callable[[pulp.LpVariable], float]
 
 _RELATIONS = {"<=": pulp.LpConstraintLE, "==": pulp.LpConstraintEQ, ">=": pulp.LpConstraintGE}
 

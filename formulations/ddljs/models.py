@@ -21,14 +21,14 @@ sent and the pieces have whole-number solutions."""
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 
 import numpy as np
 import pulp
 
 from schedgap.formulations.common.declarative import DeclarativeModel
 from schedgap.formulations.common.instance import Solution
-from schedgap.formulations.common.layout import Layout, RowFamily, Term, VariableFamily
+from schedgap.formulations.common.layout import Layout, RowFamily, Term, Value, VariableFamily
 from schedgap.formulations.common.numbers import MAXIMISE
 from schedgap.formulations.ddljs.closed_walks import Arc, contiguous, ring_of, uses_of
 from schedgap.formulations.ddljs.instance import DdljsInstance
@@ -36,8 +36,6 @@ from schedgap.formulations.ddljs.reach import Reach, Region, reaches
 from schedgap.formulations.ddljs.utility import utility
 from schedgap.formulations.ddljs.utility_tables import resolution, table
 from schedgap.formulations.g_vne.substrate import common_step, most_multiples, row_limit
-
-Value = Callable[[pulp.LpVariable], float]
 
 VARIABLES = {
     "workers": VariableFamily("job, slot, node", "y_is[t]: workers of the job on the server", decision=True),

@@ -18,22 +18,19 @@ from __future__ import annotations
 
 import itertools
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 import pulp
 
 from schedgap.formulations.common.declarative import DeclarativeModel
 from schedgap.formulations.common.instance import Solution
-from schedgap.formulations.common.layout import Layout, Role, RowFamily, Term, VariableFamily
+from schedgap.formulations.common.layout import Layout, Role, RowFamily, Term, Value, VariableFamily
 from schedgap.formulations.common.numbers import MAXIMISE
 from schedgap.formulations.g_vne.instance import GVneInstance
 from schedgap.formulations.g_vne.network_tables import NetworkTables, tables
 from schedgap.formulations.g_vne.simple_rings import contiguous_ring
 from schedgap.formulations.g_vne.substrate import common_step, row_limit
-
-Value = Callable[[pulp.LpVariable], float]
-
 
 Key = tuple[int, int, int, int]
 """(job, size, position, node or link)."""

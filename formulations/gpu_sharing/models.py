@@ -10,15 +10,12 @@ import pulp
 
 from schedgap.formulations.common.declarative import DeclarativeModel
 from schedgap.formulations.common.instance import Solution
-from schedgap.formulations.common.layout import IMPOSSIBLE, NEVER, Layout, Role, RowFamily, Term, VariableFamily
+from schedgap.formulations.common.layout import IMPOSSIBLE, NEVER, Layout, Role, RowFamily, Terms, VariableFamily
 from schedgap.formulations.common.numbers import exact
 from schedgap.formulations.gpu_sharing.gpu_lists import placed
 from schedgap.formulations.gpu_sharing.instance import GpuSharingInstance
 from schedgap.formulations.gpu_sharing.modes import Choices, choices
 from schedgap.formulations.gpu_sharing.schedule import latest_ends, simulate
-
-Terms = list[Term]
-
 
 Column = tuple[int, int, int, int]
 """Job, index of its mode, start slot, slots."""

@@ -16,22 +16,19 @@ that is the whole cluster still need w; where the cluster has one type only, w i
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from fractions import Fraction
 
 import pulp
 
 from schedgap.formulations.common.declarative import DeclarativeModel
 from schedgap.formulations.common.instance import Solution
-from schedgap.formulations.common.layout import IMPOSSIBLE, NEVER, Layout, RowFamily, Term, VariableFamily
+from schedgap.formulations.common.layout import IMPOSSIBLE, NEVER, Layout, RowFamily, Term, Value, VariableFamily
 from schedgap.formulations.common.numbers import MAXIMISE
 from schedgap.formulations.hadar.instance import HadarInstance
 from schedgap.formulations.hadar.placement import levels_from, solution_from_levels, trimmed
 from schedgap.formulations.hadar.solution import by_slot
 from schedgap.formulations.hadar.tables import JobTable, ProgressTables, small_units, tables
-
-Value = Callable[[pulp.LpVariable], float]
-
 
 LARGEST_UNITS = 10**5
 """Largest work of a job in whole numbers; beyond, the tolerance of a row could hide missing progress."""

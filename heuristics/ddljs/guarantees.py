@@ -21,6 +21,7 @@ from schedgap.heuristics.common.guarantee import (
     not_applicable,
 )
 from schedgap.heuristics.ddljs.constraint_9 import CONSTRAINT_9, ddljs_instance
+from schedgap.heuristics.g_vne.guarantees import THREE
 
 UNKNOWN = "neither the optimum nor a bound that decides is known"
 
@@ -100,11 +101,6 @@ def _arrivals(case: Case) -> str | None:
     return "jobs arrive over time" if len({job.arrival for job in ddljs_instance(case).jobs}) > 1 else None
 
 
-def _few_servers(case: Case) -> str | None:
-    hosts = sum(1 for server in ddljs_instance(case).servers if any(amount > 0 for amount in server.resources.values()))
-    return None if hosts >= SERVERS else "fewer than three servers"
-
-
 def _other_inner(case: Case) -> str | None:
     inner = str(case.options.get("inner", ""))
     return None if inner.startswith("lp-rs-mde") else "slots are not solved by Algorithm 2 with capacities kept"
@@ -119,10 +115,6 @@ def _rounded(single: bool) -> Callable[[Case], str | None]:
         return None
 
     return fails
-
-
-SERVERS = 3
-"""Servers that Theorem 8 assumes."""
 
 
 CONCAVE = Assumption("every mu_i is concave, non-decreasing, mu_i(0) >= 0", _not_concave, shown=True)
@@ -147,9 +139,6 @@ ALPHA = Assumption("every slot within alpha of its best; alpha is what the run p
 
 
 TOGETHER = Assumption("all jobs arrive together", _arrivals)
-
-
-THREE = Assumption("at least three servers", _few_servers, shown=True)
 
 
 AS_PUBLISHED = Assumption(

@@ -7,6 +7,7 @@ import math
 from typing import Any
 
 from schedgap.formulations.g_vne.instance import GVneInstance
+from schedgap.formulations.g_vne.substrate import SubstrateInstance
 from schedgap.heuristics.common.guarantee import (
     READING,
     Assumption,
@@ -61,7 +62,8 @@ def _beyond_q(case: Case) -> str | None:
 
 
 def _few_servers(case: Case) -> str | None:
-    hosts = sum(1 for server in _instance(case).servers if any(amount > 0 for amount in server.resources.values()))
+    assert isinstance(case.instance, SubstrateInstance)
+    hosts = sum(1 for server in case.instance.servers if any(amount > 0 for amount in server.resources.values()))
     return None if hosts >= SERVERS else "fewer than three servers"
 
 

@@ -11,12 +11,11 @@ from scipy import sparse
 from schedgap.formulations.common.arrays import Bools, Floats, Ints
 from schedgap.formulations.common.compiled import njit_cached
 from schedgap.solvers.certificates.linear import Box, Narrower
-from schedgap.solvers.certificates.tree import Node, Tree, Unproven
+from schedgap.solvers.certificates.tree import FRACTION, Node, Tree, Unproven
 from schedgap.solvers.linear_program import INFINITY, LinearProgram
 
 _SLACK = 1e-7
 """A row counts as broken, and a bound as narrowed, only beyond this: the checker, which is exact, narrows no less."""
-_FRACTION = 1e-6
 _ROUNDS = 5
 _WORTH = 5
 """Variables that reduced costs have to narrow for another round at the same node."""
@@ -199,7 +198,7 @@ class NarrowedTree(Tree):
                 break
             value, _, duals = found
             multipliers = self._multipliers(duals)
-            if value > self._top + _FRACTION:
+            if value > self._top + FRACTION:
                 return self._ended(fixes, {"bound": multipliers})
             reduced = self._steps - self._part[self._order].T @ duals
             most = np.floor((self._top - value + _SLACK) / np.maximum(np.abs(reduced), 1e-9))
@@ -242,8 +241,8 @@ class NarrowedTree(Tree):
                 return None
             broken = np.where(self._inside, 0.0, self._needs - self._part @ found.x)
             rows = np.argsort(-broken, kind="stable")[:_ADDED]
-            rows = rows[broken[rows] > _FRACTION]
-            if found.value + self._base > self._top + _FRACTION or not len(rows):
+            rows = rows[broken[rows] > FRACTION]
+            if found.value + self._base > self._top + FRACTION or not len(rows):
                 return found.value + self._base, found.x, found.duals
             part = self._part[rows]
             entries = [
@@ -285,13 +284,13 @@ class NarrowedTree(Tree):
         if found is not None:
             value, x, _ = found
             distance = np.abs(x - np.rint(x))
-            if distance.max(initial=0.0) <= _FRACTION and (np.rint(x) >= low).all() and (np.rint(x) <= high).all():
+            if distance.max(initial=0.0) <= FRACTION and (np.rint(x) >= low).all() and (np.rint(x) <= high).all():
                 raise Unproven("the rows allow a better point than any schedule known")
             distance[(np.floor(x) < low) | (np.floor(x) + 1 > high)] = 0.0  # narrowed since
             self.program.remember()
         for family in self._families if found is not None else ():
             for j in family[np.argsort(-distance[family], kind="stable")[:_OF_A_FAMILY]].tolist():
-                if distance[j] <= _FRACTION or best >= _CLOSED**2:
+                if distance[j] <= FRACTION or best >= _CLOSED**2:
                     break
                 gains = []
                 for first, last in ((low[j], math.floor(x[j])), (math.floor(x[j]) + 1, high[j])):
@@ -316,7 +315,7 @@ class NarrowedTree(Tree):
         reached = self.program.probe(_ITERATIONS)
         if reached is None:
             return 1e-3
-        return _CLOSED if reached + self._base > self._top + _FRACTION else max(reached + self._base - value, 1e-3)
+        return _CLOSED if reached + self._base > self._top + FRACTION else max(reached + self._base - value, 1e-3)
 
 
 def _wrapped(fixes: list[dict[str, int]], node: Node) -> Node:

@@ -22,7 +22,8 @@ from schedgap.solvers.result import NO_DEADLINE, Deadline
 
 Node = dict[str, Any]
 
-_FRACTION = 1e-6
+FRACTION = 1e-6
+"""Difference to a whole number from which a value counts as fractional."""
 _CANDIDATES = 8
 """Variables that are tried before one is branched on."""
 _DEEPEST = 400
@@ -123,7 +124,7 @@ class Tree:
         j = self._choose(box, found)
         name, x = self.model.names[j], None if found is None else found[1][j]
         low, high = self._range(box, j)
-        k = (low + high) // 2 if x is None or abs(x - round(x)) <= _FRACTION else math.floor(x)
+        k = (low + high) // 2 if x is None or abs(x - round(x)) <= FRACTION else math.floor(x)
         k = min(max(k, low), high - 1)
         parts = {
             side: self._node({**box, name: bounds}, depth + 1)
@@ -225,7 +226,7 @@ class Tree:
         x = x[self._whole]
         distance = np.abs(x - np.rint(x))
         order = np.argsort(-distance, kind="stable")[:_CANDIDATES]
-        candidates = [int(self._whole[i]) for i in order if distance[i] > _FRACTION]
+        candidates = [int(self._whole[i]) for i in order if distance[i] > FRACTION]
         if not candidates:
             raise Unproven("the rows allow a better point than any schedule known")
         if len(candidates) == 1:

@@ -48,12 +48,14 @@ def outward(least: float, most: float) -> tuple[str, str]:
     return f"{floor(100 * max(0.0, least) + _DUST)}%", f"{ceil(100 * most - _DUST)}%"
 
 
+def between(least: float, most: float) -> str:
+    """Two shares in words: ``at least 72%, at most 81%``."""
+    return "at least {}, at most {}".format(*outward(least, most))
+
+
 def share(least: float, most: float) -> str:
-    """``at least 72%, at most 81%``; less than half a percent is nothing."""
-    if most < NOTHING:
-        return "nothing"
-    low, high = outward(least, most)
-    return f"at least {low}, at most {high}"
+    """The words of :func:`between`; less than half a percent is nothing."""
+    return "nothing" if most < NOTHING else between(least, most)
 
 
 def conditions(audit: Audit) -> str:

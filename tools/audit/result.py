@@ -14,7 +14,17 @@ from schedgap.benchmarks.importers.traces import TraceJob
 from schedgap.benchmarks.report.sheet import Column, Sheet
 from schedgap.benchmarks.text import fixed, percent, significant
 from schedgap.formulations.common.instance import Json, Solution
-from schedgap.tools.audit.answer import NOTHING, answer_lines, conditions, hours, outward, sentence, share, short_text
+from schedgap.tools.audit.answer import (
+    NOTHING,
+    answer_lines,
+    between,
+    conditions,
+    hours,
+    outward,
+    sentence,
+    share,
+    short_text,
+)
 from schedgap.tools.audit.limit import Limit
 from schedgap.tools.audit.load import Clash, Load, Share
 from schedgap.tools.audit.scores import Scores
@@ -242,7 +252,7 @@ class Audit:
             ]
         gains = self.avoidable(self.sides[0]) if load.full_queued else None  # without a queue no schedule is at fault
         for what, (least, most) in (gains or {}).items():
-            rows.append((f"avoidable of {_SHARES[what]}", "at least {}, at most {}".format(*outward(least, most))))
+            rows.append((f"avoidable of {_SHARES[what]}", between(least, most)))
         columns = (Column("the log", right=False, width=48), Column("", width=48))
         notes = (
             "utilisation, load: GPU time over that of all GPUs from the first submission to the last end, or without a "

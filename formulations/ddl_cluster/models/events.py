@@ -8,10 +8,11 @@ from itertools import combinations, permutations, product
 import pulp
 
 from schedgap.formulations.common.declarative import DeclarativeModel
+from schedgap.formulations.common.layout import Terms
 from schedgap.formulations.ddl_cluster.clock import clock_of, misfits
 from schedgap.formulations.ddl_cluster.instance import DdlClusterInstance, Gpu
 from schedgap.formulations.ddl_cluster.models.event_values import schedule_of, values_of
-from schedgap.formulations.ddl_cluster.models.events_parts import CONTINUOUS, WIDEST, Parts, Terms
+from schedgap.formulations.ddl_cluster.models.events_parts import CONTINUOUS, WIDEST, Parts
 from schedgap.formulations.ddl_cluster.models.transfers import add_transfers
 
 

@@ -7,12 +7,9 @@ from itertools import combinations, product
 import pulp
 
 from schedgap.formulations.common.errors import ModelTooLarge
-from schedgap.formulations.common.layout import Layout, Role, RowFamily, Term, VariableFamily
+from schedgap.formulations.common.layout import Layout, Role, RowFamily, VariableFamily
 from schedgap.formulations.ddl_cluster.instance import DdlClusterInstance, Gpu
 from schedgap.formulations.ddl_cluster.timetable import AllReduce
-
-Terms = list[Term]
-
 
 VARIABLES = {
     "place": VariableFamily("job, server, GPU", "1 where a worker of the job is on the GPU", decision=True),

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from schedgap.formulations.ddl_cluster.models.events_parts import Parts, Terms
+from schedgap.formulations.common.layout import Terms
+from schedgap.formulations.ddl_cluster.models.events_parts import Parts
 
 
 def add_transfers(parts: Parts) -> None:

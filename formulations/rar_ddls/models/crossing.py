@@ -7,8 +7,9 @@ from collections.abc import Iterator
 
 import pulp
 
+from schedgap.formulations.common.layout import Terms
 from schedgap.formulations.rar_ddls.job_options import JobOptions
-from schedgap.formulations.rar_ddls.models.rows import Frame, Terms
+from schedgap.formulations.rar_ddls.models.rows import Frame
 from schedgap.formulations.rar_ddls.ring_cut import most_jobs, ring_cut
 
 _FINEST_SHARE = 5040

@@ -7,12 +7,11 @@ from collections.abc import Callable, Mapping
 import pulp
 
 from schedgap.formulations.common.instance import Solution
+from schedgap.formulations.common.layout import Value
 from schedgap.formulations.rar_ddls.dynamics import simulate
 from schedgap.formulations.rar_ddls.instance import RarDdlsInstance
 from schedgap.formulations.rar_ddls.job_options import JobOptions
 from schedgap.formulations.rar_ddls.models.rows import Variables
-
-Value = Callable[[pulp.LpVariable], float]
 
 
 def extraction(instance: RarDdlsInstance, variables: Variables) -> Callable[[Value], Solution]:

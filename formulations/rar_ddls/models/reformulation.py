@@ -13,12 +13,11 @@ import pulp
 from schedgap.formulations.common.declarative import DeclarativeModel
 from schedgap.formulations.common.errors import InputError
 from schedgap.formulations.common.instance import LARGEST, Solution
-from schedgap.formulations.common.layout import Layout, RowFamily, VariableFamily
+from schedgap.formulations.common.layout import Layout, RowFamily, Terms, VariableFamily
 from schedgap.formulations.common.numbers import MINIMISE, exact
 from schedgap.formulations.rar_ddls.durations import RhoHat, estimated_durations
 from schedgap.formulations.rar_ddls.instance import RarDdlsInstance
 from schedgap.formulations.rar_ddls.models.joint_schedules import JointSchedule, joint_schedules
-from schedgap.formulations.rar_ddls.models.rows import Terms
 from schedgap.formulations.rar_ddls.schedule import quick_schedule
 
 LIMIT = 20_000

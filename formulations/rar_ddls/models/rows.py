@@ -7,10 +7,7 @@ from dataclasses import dataclass, field
 
 import pulp
 
-from schedgap.formulations.common.layout import IMPOSSIBLE, NEVER, Layout, Role, RowFamily, Term, VariableFamily
-
-Terms = list[Term]
-
+from schedgap.formulations.common.layout import IMPOSSIBLE, NEVER, Layout, Role, RowFamily, Terms, VariableFamily
 
 VARIABLES = {
     "local": VariableFamily("job, server, slot", "1 where it starts there and then, alone on the server"),

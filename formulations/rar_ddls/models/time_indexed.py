@@ -10,14 +10,14 @@ import pulp
 
 from schedgap.formulations.common.declarative import DeclarativeModel
 from schedgap.formulations.common.instance import Solution
-from schedgap.formulations.common.layout import Layout
+from schedgap.formulations.common.layout import Layout, Terms
 from schedgap.formulations.common.numbers import MINIMISE
 from schedgap.formulations.rar_ddls.bounds import lower_bound
 from schedgap.formulations.rar_ddls.instance import RarDdlsInstance
 from schedgap.formulations.rar_ddls.job_options import JobOptions, job_options
 from schedgap.formulations.rar_ddls.models.crossing import add_crossing, add_links, add_ring_cuts
 from schedgap.formulations.rar_ddls.models.extraction import assignment, extraction, identical_jobs, identical_servers
-from schedgap.formulations.rar_ddls.models.rows import ROWS, VARIABLES, Frame, Terms, Variables
+from schedgap.formulations.rar_ddls.models.rows import ROWS, VARIABLES, Frame, Variables
 from schedgap.formulations.rar_ddls.rates import rate_table
 from schedgap.formulations.rar_ddls.ring_cut import most_jobs
 from schedgap.formulations.rar_ddls.schedule import quick_schedule
