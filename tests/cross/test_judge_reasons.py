@@ -79,7 +79,7 @@ class _Tried:
                 continue
             assert alone is (lost.fate in ("fits", "could")), lost.line()
             if lost.fate == "barred":
-                self._reasons(gang, lost)
+                self.reasons(gang, lost)
                 self._cure(gang, lost)
             if lost.fate == "could":
                 self._rival(gang, lost)
@@ -97,7 +97,7 @@ class _Tried:
             higher = order[different % len(order)] > gang.priority
             assert ("gangs of higher priority" in reason) is higher, lost.line()
 
-    def _reasons(self, gang: Gang, lost: Lost) -> None:
+    def reasons(self, gang: Gang, lost: Lost) -> None:
         """Every condition without which it fits is named, and no other; else what is short."""
         world, text = self.world, "; ".join(lost.reasons)
         seated = gang.level and bool(world.racks_of(gang))
@@ -201,6 +201,8 @@ def test_a_nominated_pod_keeps_its_room(tmp_path: Path) -> None:
             met[f"{lost.fate} {mine is gang}"] += 1
             if lost.fate == "may":
                 assert ("may be about to start" in lost.line()) is (mine is gang)
+            if lost.fate == "barred":
+                _Tried(world, "kubernetes", found, met).reasons(mine, lost)
             if lost.fate == "barred" and lost.moves is not None:
                 cures = [price for price, _ in (world if mine is gang else kept).cures(mine)]
                 told = (lost.price, len(lost.to_dict()["being_deleted_first"]))

@@ -26,10 +26,10 @@ from schedgap.tools.judge.judgement import Judgement, gpus_of
 from schedgap.tools.judge.leaving import loosely_movable, sure_to_leave
 from schedgap.tools.judge.lost import ASIDE, BARRED, COULD, FITS, MAY, UNDECIDED, Lost
 from schedgap.tools.judge.reading import Snapshot, read_snapshot
-from schedgap.tools.judge.reasons import Reasons
+from schedgap.tools.judge.reasons import KEPT_ROOM, Reasons
 
 NOMINATED = "fits but may be about to start on the nominated node"
-KEPT = "fits but for room that is kept for pods with a nominated node"
+KEPT = f"fits but for {KEPT_ROOM}"
 """What is said of gangs whose answer depends on pods with a nominated node: of their own gang, and of another one."""
 
 

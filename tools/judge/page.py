@@ -73,7 +73,9 @@ def judgement_page(result: Judgement) -> str:
     for title, solution in (("The scheduler", result.decision), ("The best decision", result.best.solution or {})):
         parts.append(f"<h2>{title}</h2><div class='nodes'>{''.join(_boxes(result, solution, colours))}</div>")
         drawn |= dict.fromkeys(solution.get("placement", {}))
-    parts.append("<p>Grey: taken by what runs. Empty: free. A colour: a gang, as far as the device is filled.</p><p>")
+    kept = " or kept for pods with a nominated node" if result.snapshot.facts.nominated else ""
+    parts.append(f"<p>Grey: taken by what runs{kept}. Empty: free.")
+    parts.append(" A colour: a gang, as far as the device is filled.</p><p>")
     for gang in list(drawn)[:MOST_NAMES]:
         parts.append(f"<span class='gpu' style='background:{colours[gang]}'></span> {html.escape(gang)} &nbsp;")
     parts.append("and others" if len(drawn) > MOST_NAMES else "")

@@ -22,6 +22,7 @@ REQUEST = "its request for"
 PREFERRED = "its preferred level, whose label some nodes lack"
 CLOSED = "nodes that do not take it"
 SUBGROUPS = "the levels of its groups"
+KEPT_ROOM = "room that is kept for pods with a nominated node"
 MOST_NODES = 3
 """Nodes that one reason names."""
 
@@ -120,8 +121,9 @@ class Reasons:
 
     def short(self, gang: Gang) -> list[str]:
         """What a gang would fit without, one thing at a time; else what is short; last, what of these is undecided."""
-        instance = self.instance if gang.id in self.gangs else self.snapshot.outward
-        gang = first_pods(self.gangs.get(gang.id, gang), self.gangs.get(gang.id, gang).fewest)
+        inner = {} if self.facts.nominated else self.gangs  # in which room that is kept counts as taken
+        instance = self.instance if gang.id in inner else self.snapshot.outward
+        gang = first_pods(inner.get(gang.id, gang), inner.get(gang.id, gang).fewest)
         reasons, undecided = [], []
         for what, changed in self._changes(gang).items():
             if changed == gang:
@@ -133,6 +135,8 @@ class Reasons:
                 undecided.append(f"on {what}" if what == CLOSED else f"without {what}")
         reasons = reasons or self._lacking(instance, gang)
         rules = self.facts.relaxed.get(gang.id, ())
+        if self.facts.nominated and gang.id not in self.facts.nominated.values():
+            rules = (*rules, KEPT_ROOM)
         told = (
             f" (its further conditions are not read: {', '.join(rules)})"
             if rules and reasons and reasons[0].startswith("would")
