@@ -98,14 +98,14 @@ def test_a_home_that_is_read_only_hinders_no_command_that_writes_elsewhere(close
     scheduler.write_text("def schedule(instance, *, seed=0):\n    return None\n")
     one = str(closed.parent / "one.json")
     few = ("--workers", "1", "--out")
-    short = ("--methods", "fifo,drf", "--scale", "0.01")  # all that a run meets is compiled anew: nothing is kept
+    short = ("--methods", "first-fit", "--scale", "0.01")  # of a problem about which no paper states anything
     commands = {
         ("generate", "rar-ddls", "--preset", "tiny", "--seed", "7", "--out", one): one,
         ("solve", one, "--method", "cp", "--out", f"{made}/solution.json"): "solution.json",
         ("certify", one, "--out", f"{made}/proof.cert"): "proof.cert",
         ("check", one, f"{made}/solution.json", "--certificate", f"{made}/proof.cert"): ".",
         ("plot", one, f"{made}/solution.json", "--out", f"{made}/chart.svg"): "chart.svg",
-        ("bench", "quick", "--problem", "ddljs", *short, *few, f"{made}/bench"): "bench/report.html",
+        ("bench", "quick", "--problem", "gang-placement", *short, *few, f"{made}/bench"): "bench/report.html",
         ("report", f"{made}/bench", "--csv", f"{made}/rows.csv"): "rows.csv",
         ("hunt", "rar-ddls/ff", "--set", "evaluations=8", *few, f"{made}/hunt"): "hunt/worst.json",
         ("verify", "000-lemma-2", "--instances", "1", "--out", f"{made}/ledger"): "ledger/ledger.html",
