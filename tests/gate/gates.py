@@ -70,9 +70,11 @@ def _gangs(instance: Any) -> Truth:
 
 
 def _alone(instance: Any) -> tuple[frozenset[str], ...]:
-    """The stage for gangs on one node each, which sets in turn would ask too few of them."""
+    """The stages for gangs on one node each, and for whole devices, which sets in turn would ask too few of them."""
     alone = all(sum(group.count for group in gang.pods) == 1 or gang.required == "node" for gang in instance.gangs)
-    return (frozenset({"patterns"}),) if alone else ()
+    whole = all(len(gang.pods) == 1 and gang.pods[0].gpu >= 1000 for gang in instance.gangs)
+    sets = ({"patterns"},) * alone + ({"merged nodes", "contents"},) * whole
+    return tuple(map(frozenset, sets))
 
 
 def _cluster(instance: Any, options: SolveOptions) -> Result:
@@ -256,7 +258,7 @@ GATES: dict[str, Gate] = {
         near=0.0,
         gives_way=0.0,
         count=1_300,
-        owes=("programs", "merged nodes", "patterns", "exchange"),
+        owes=("programs", "merged nodes", "patterns", "exchange", "contents"),
         most_open=Open(proofs=0.0, certificates=0.15),
         always=_alone,
     ),

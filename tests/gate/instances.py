@@ -24,6 +24,7 @@ from oracles.gang_placement import (
     random_case,
     shared_case,
     single_case,
+    spread_case,
     subgroup_case,
 )
 from oracles.hadar import gangs
@@ -460,6 +461,11 @@ def devices_shared(draw: Draw) -> Data:
     return shared_case(draw.getrandbits(32))
 
 
+def gangs_in_domains(draw: Draw) -> Data:
+    """Gangs of equal pods on nodes in domains, whose number counts."""
+    return spread_case(draw.getrandbits(32))
+
+
 Families = Mapping[str, Sequence[Callable[[Draw], Data]]]
 FAMILIES: Families = {
     "rar-ddls": (
@@ -474,7 +480,7 @@ FAMILIES: Families = {
     "ddl-cluster": (cluster, cluster, cluster_unplaced),
     "gang-placement": (
         *(gangs_waiting, gangs_waiting, gangs_by_flavour, gangs_in_parts, gangs_in_subgroups, gangs_alike),
-        *(*[pods_alone] * 6, devices_shared, devices_shared),
+        *(*[pods_alone] * 6, devices_shared, devices_shared, gangs_in_domains, gangs_in_domains),
     ),
 }
 

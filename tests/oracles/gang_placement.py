@@ -478,6 +478,30 @@ def shared_case(seed: int) -> dict[str, Any]:
     return {"problem": "gang-placement", "nodes": nodes, "gangs": gangs, "objectives": objectives}
 
 
+def spread_case(seed: int) -> dict[str, Any]:
+    """A tiny instance of gangs of equal pods with whole devices, on nodes in one or two levels of domains."""
+    rng = random.Random(f"spread {seed}")
+    levels = rng.choice([["rack"], ["block", "rack"]])
+    nodes: list[dict[str, Any]] = []
+    for n in range(rng.choice([2, 3, 4])):
+        gpus = [1000] * rng.choice([0, 1, 1, 2, 2, 3]) + [600] * rng.choice([0, 0, 1])
+        nodes.append({"id": f"n{n}", "domain": [rng.choice("ab") for _ in levels], "gpus": gpus, "free": {"cpu": 9}})
+    gangs = []
+    for g in range(rng.randint(2, 4 if len(nodes) < 4 else 3)):
+        pods = {
+            "count": rng.choice([1, 1, 2, 2, 3]),
+            "gpu": rng.choice([1000, 1000, 1000, 2000]),
+            "request": {"cpu": 1},
+        }
+        gang: dict[str, Any] = {"id": f"g{g}", "weight": rng.choice([1, 1, 2]), "priority": rng.choice([0, 0, 0, 1])}
+        if rng.random() < 0.3:
+            gang["required"] = rng.choice([*levels, "node"])
+        if rng.random() < 0.5:
+            gang["preferred"] = rng.choice([*levels, "node"])
+        gangs.append(gang | {"pods": [pods], "arrival": g})
+    return {"problem": "gang-placement", "levels": levels, "nodes": nodes, "gangs": gangs}
+
+
 def alike_case(seed: int) -> dict[str, Any]:
     """A tiny instance in which gangs, and nodes, are alike but for their names and arrivals, or in one thing not."""
     rng = random.Random(f"alike {seed}")

@@ -202,11 +202,11 @@ class Task:
         self.kind, self.kinds = places.kind, len(places.sizes)
         self.shares = (places.sizes / np.maximum(1, places.capacity.max(axis=0)))[:, places.sizes.any(axis=0)]
         self.worth = [
-            np.array([_steps(gang.weight, entry) * (entry.priority in (None, gang.priority)) for gang in gangs])
+            np.array([steps_of(gang.weight, entry) * (entry.priority in (None, gang.priority)) for gang in gangs])
             for entry in entries
         ]
         self.bins = np.array([len(alike) for alike in places.bins], dtype=np.int64)
 
 
-def _steps(weight: float, entry: Component) -> int:
+def steps_of(weight: float, entry: Component) -> int:
     return int(Fraction(exact(weight)) / entry.step)

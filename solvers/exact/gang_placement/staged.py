@@ -2,7 +2,8 @@
 
 Idea: the first component is solved, held at its optimum as a row, and the next one is solved. Each begins with
 cheaper relaxations that often close it: sums over all nodes, with exchange between nodes (`exchange.py`), equal nodes,
-gangs and pods merged (`merged.py`), patterns of what a node holds (`patterns.py`), a bound by prices (`bound.py`).
+gangs and pods merged (`merged.py`), patterns of what a node holds (`patterns.py`), contents of what a domain holds
+(`domains.py`), a bound by prices (`bound.py`).
 Source: ours; lexicographic goal programming is folklore. Guarantee: optimal where every component was closed, else
 `info` counts the closed ones. As the front desk starts it, it is never below the best rule that takes milliseconds.
 """
@@ -27,6 +28,7 @@ from schedgap.solvers.engines.answer import rounded_bound
 from schedgap.solvers.engines.declarative import solve_declarative
 from schedgap.solvers.exact.gang_placement.bound import upper_bound
 from schedgap.solvers.exact.gang_placement.device_knapsack import device_knapsacks_of
+from schedgap.solvers.exact.gang_placement.domains import solve_contents
 from schedgap.solvers.exact.gang_placement.exchange import FEW_RUNS, exchange_of
 from schedgap.solvers.exact.gang_placement.merged import solve_merged
 from schedgap.solvers.exact.gang_placement.patterns import MOST_COLUMNS, Proven, patterns_of, solve_patterns
@@ -87,7 +89,7 @@ class _Stages:
         stages = [("merged nodes", self._merge), ("patterns", self._fill)]
         if not self.best.finished() and self._priced():  # equal gangs are few, so that what merges them is large
             stages.reverse()
-        for name, stage in stages:
+        for name, stage in [*stages, ("contents", self._share)]:
             if self.best.stage(name):
                 stage()
         if self.best.stage("programs"):
@@ -127,6 +129,17 @@ class _Stages:
     def _fill(self) -> None:
         while self._weighs(len(self.held)) and not self.best.finished() and self._patterns():
             pass
+
+    def _share(self) -> None:
+        """The component `domains`, where it is the next one, by what domains of the widest level hold."""
+        if len(self.held) == len(self.entries) or self.best.finished():
+            return
+        highest = self.entries[len(self.held)].most
+        part = solve_contents(self.instance, self.held, highest - self._reached(), self.options)
+        if part is not None:
+            if part.decision is not None:
+                self.best.propose(part.decision, "contents")
+            self._met(highest - part.least)
 
     def _check(self, solution: Solution) -> CheckReport:
         return check(self.instance, GangPlacementSolution.parse(solution))
