@@ -73,7 +73,8 @@ def _alone(instance: Any) -> tuple[frozenset[str], ...]:
     """The stages for gangs on one node each, and for whole devices, which sets in turn would ask too few of them."""
     alone = all(sum(group.count for group in gang.pods) == 1 or gang.required == "node" for gang in instance.gangs)
     whole = all(len(gang.pods) == 1 and gang.pods[0].gpu >= 1000 for gang in instance.gangs)
-    sets = ({"patterns"},) * alone + ({"merged nodes", "contents"},) * whole
+    both = {"merged nodes", "contents"}
+    sets = ({"patterns"},) * alone + (both, {"bound", *both}) * whole
     return tuple(map(frozenset, sets))
 
 

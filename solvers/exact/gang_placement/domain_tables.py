@@ -66,7 +66,7 @@ class Tree:
         return sum(free // gang.size for free in self.devices) >= gang.pods
 
 
-class Contents(NamedTuple):
+class Inside(NamedTuple):
     """Contents of a domain: pods of each gang, and domains used."""
 
     pods: Ints
@@ -87,15 +87,15 @@ class Table:
         self.steps = np.array(steps, dtype=np.int64)
         self.alike = [[k for k, gang in enumerate(gangs) if gang == one] for one in dict.fromkeys(gangs)]
 
-    def held(self, tree: Tree, depth: int) -> Contents:
+    def held(self, tree: Tree, depth: int) -> Inside:
         """All contents of a domain, `depth` levels below the widest, those of it counted."""
         inside = self._node(tree.free) if not tree.parts else self.together(tree.parts, depth + 1)
         bound = self.depths == depth if depth else np.zeros(len(self.most), dtype=bool)
         whole = ((inside.pods == 0) | (inside.pods == self.most) | ~bound).all(axis=1)
         pods = inside.pods[whole]
-        return Contents(pods, inside.used[whole] + (pods > 0).sum(axis=1))
+        return Inside(pods, inside.used[whole] + (pods > 0).sum(axis=1))
 
-    def together(self, parts: Sequence[Tree], depth: int) -> Contents:
+    def together(self, parts: Sequence[Tree], depth: int) -> Inside:
         """All contents of some domains together."""
         return self._listed(self.sums(parts, depth))
 
@@ -106,12 +106,16 @@ class Table:
             sums = self._added(self._listed(sums), self.held(part, depth))
         return sums
 
-    def _added(self, first: Contents, second: Contents) -> Ints:
+    def joined(self, first: Inside, second: Inside) -> Inside:
+        """One content of `first` with one of `second`, in every way."""
+        return self._listed(self._added(first, second))
+
+    def _added(self, first: Inside, second: Inside) -> Ints:
         """The fewest domains of all sums of two; of gangs that are alike one order is enough."""
         ordered = np.ones(len(first.used), dtype=bool)
         for alike in self.alike:
             ordered &= (np.diff(first.pods[:, alike], axis=1) <= 0).all(axis=1)
-        first = Contents(first.pods[ordered], first.used[ordered])
+        first = Inside(first.pods[ordered], first.used[ordered])
         if len(first.used) * len(second.used) > MOST_SUMS:
             raise TooLarge
         sums = np.full(self.cells, NEVER)
@@ -127,17 +131,17 @@ class Table:
                     sums[rest + pods @ np.array(order)] = used
         return sums
 
-    def _listed(self, sums: Ints) -> Contents:
+    def _listed(self, sums: Ints) -> Inside:
         cells = np.flatnonzero(sums < NEVER)
-        return Contents(cells[:, None] // self.steps % (self.most + 1), sums[cells])
+        return Inside(cells[:, None] // self.steps % (self.most + 1), sums[cells])
 
-    def _node(self, free: int) -> Contents:
+    def _node(self, free: int) -> Inside:
         pods = np.zeros((1, 0), dtype=np.int64)
         for size, most in zip(self.sizes.tolist(), self.most.tolist(), strict=True):
             numbers = np.arange(min(most, free // size) + 1)
             pods = np.column_stack([np.repeat(pods, len(numbers), axis=0), np.tile(numbers, len(pods))])
             pods = pods[pods @ self.sizes[: pods.shape[1]] <= free]
-        return Contents(pods, np.zeros(len(pods), dtype=np.int64))
+        return Inside(pods, np.zeros(len(pods), dtype=np.int64))
 
     def fewest(self, tree: Tree, wanted: Ints) -> Ints:
         """Fewest domains of a domain of the widest level with each of some contents; `NEVER` where they do not fit."""

@@ -25,7 +25,7 @@ from schedgap.formulations.gang_placement.instance import WHOLE, GangPlacementIn
 from schedgap.formulations.gang_placement.models.merged import Classes
 from schedgap.formulations.gang_placement.scale import components
 from schedgap.solvers.exact.gang_placement.bins import steps_of, whole_devices
-from schedgap.solvers.exact.gang_placement.domain_tables import NEVER, Gang, Ints, Table, TooLarge, Tree
+from schedgap.solvers.exact.gang_placement.domain_tables import NEVER, Gang, Inside, Ints, Table, TooLarge, Tree
 from schedgap.solvers.integer_program import IntegerProgram, SearchLimits
 from schedgap.solvers.linear_program import INFINITY, LinearProgram
 from schedgap.solvers.result import NO_DEADLINE, Deadline, SolveOptions
@@ -110,7 +110,11 @@ class Domain:
         self.devices = np.array([gang.size for gang in gangs], dtype=np.int64) * self.pods
         self.sizes = sorted({gangs[i].size for i in self.fits})
         slots = Table([Gang(size, 0, sum(free // size for free in tree.devices)) for size in self.sizes])
-        self.merged, self.slots, self.steps = slots.sums(tree.parts, 1), slots.most.tolist(), slots.steps.tolist()
+        self.slots, self.steps = slots.most.tolist(), slots.steps
+        parts = tree.parts
+        self.merged = slots.sums(parts, 1)
+        self.others = [slots.sums(parts[:k] + parts[k + 1 :], 1) for k in range(len(parts))]
+        self.after = [slots.sums(parts[k + 1 :], 1) for k in range(len(parts))]
         self.order = np.array(sorted(self.fits, key=lambda i: (self.kind[i], -gangs[i].pods)), dtype=np.int64)
         self.written = self._written()
 
@@ -154,15 +158,45 @@ class Domain:
             used[same] = table.fewest(self.tree, pods)
         return used
 
-    def ask(self, contents: Sequence[Content]) -> None:
-        """Count what larger contents cost."""
-        place = np.zeros(len(self.pods), dtype=np.int64)
-        place[self.order] = np.arange(len(self.order))
-        for number in {len(content) for content in contents}:
-            same = [content for content in contents if len(content) == number]
-            rows = np.array(same, dtype=np.int64)
-            rows = np.take_along_axis(rows, np.argsort(place[rows], axis=1), axis=1)
-            self.cost |= zip(same, self._fewest(rows).tolist(), strict=True)
+    def ask(self, contents: Sequence[Content], price: Sequence[int], limit: int) -> None:
+        """Count what larger contents cost where that is worth it: their reduced cost is at most `limit`."""
+        groups: dict[Content, list[Content]] = defaultdict(list)
+        for content in contents:
+            ordered = sorted(content, key=lambda i: (self.kind[i], -self.pods[i]))
+            groups[tuple(self.kind[ordered].tolist())].append(tuple(ordered))
+        for kinds, same in groups.items():
+            pods = self.pods[np.array(same)]
+            gangs = [self.kinds[j]._replace(pods=int(pods[:, at].max())) for at, j in enumerate(kinds)]
+            inside = [Table([_within(gang, part) for gang in gangs]).held(part, 1) for part in self.tree.parts]
+            by_size = np.array([[int(gang.size == size) for size in self.sizes] for gang in gangs]) @ self.steps
+            for content, wanted in zip(same, pods, strict=True):
+                if self.deadline.passed:
+                    raise TooLarge
+                enough = (limit + sum(price[i] for i in content)) // SCALE
+                table = Table([gang._replace(pods=number) for gang, number in zip(gangs, wanted.tolist(), strict=True)])
+                used = self._limited(table, inside, by_size, enough)
+                name = tuple(sorted(content))
+                if used > enough:
+                    self.bounds[name] = enough + 1
+                else:
+                    self.cost[name] = used
+
+    def _limited(self, table: Table, inside: Sequence[Inside], by_size: Ints, enough: int) -> int:
+        """Domains of a content; `NEVER` where it uses more than is `enough`.
+
+        Part after part; what the others use is at least what they do where gangs of equal pods are one.
+        """
+        enough -= len(table.most)  # domains of the widest level
+
+        def possible(some: Inside, others: Ints) -> Inside:
+            fits = np.flatnonzero((some.pods <= table.most).all(axis=1))
+            kept = fits[some.used[fits] + others[(table.most - some.pods[fits]) @ by_size] <= enough]
+            return Inside(some.pods[kept], some.used[kept])
+
+        together = table.together((), 1)
+        for some, others, after in zip(inside, self.others, self.after, strict=True):
+            together = possible(table.joined(together, possible(some, others)), after)
+        return int(together.used.min(initial=NEVER)) + len(table.most)
 
     def least(self, content: Content) -> int:
         """Domains that a content uses at least: what it costs, where that is known, else what two parts of it do."""
@@ -187,7 +221,7 @@ class Domain:
             pods[self.sizes.index(self.offer.gangs[i].size)] += self.offer.gangs[i].pods
         if any(number > most for number, most in zip(pods, self.slots, strict=True)):
             return NEVER
-        cell = sum(number * step for number, step in zip(pods, self.steps, strict=True))
+        cell = sum(number * step for number, step in zip(pods, self.steps.tolist(), strict=True))
         return min(NEVER, int(self.merged[cell]) + len(content))
 
     def kept(self, price: Sequence[int], limit: int) -> list[Content]:
@@ -412,13 +446,13 @@ class Contents:
             if solved is None:
                 return None
             bound, price, least = self.bound(np.round(solved.duals * SCALE).astype(np.int64).tolist())
-            if not self._asked(price, [one - SLIGHT for one in least], looks, ENOUGH):
+            if not self._asked(price, [cost - SLIGHT for cost in least], looks, ENOUGH):
                 break
         bound -= SLIGHT * len(least)
         target = max(0, -(-bound // SCALE))
         with suppress(TooLarge):
             while target < than:
-                limits = [one - SLIGHT + target * SCALE - bound for one in least]
+                limits = [cost - SLIGHT + target * SCALE - bound for cost in least]
                 self._asked(price, limits, looks, MOST_LOOKS)
                 kept = [domain.kept(price, limit) for domain, limit in zip(self.domains, limits, strict=True)]
                 search = IntegerProgram()
@@ -436,7 +470,7 @@ class Contents:
         some = False
         for domain, limit in zip(self.domains, limits, strict=True):
             unknown = domain.unknown(price, limit, looks, enough)
-            domain.ask(unknown)
+            domain.ask(unknown, price, limit)
             some = some or bool(unknown)
         return some
 
@@ -468,6 +502,12 @@ class Contents:
                     for n in pods_on.elements()
                 ]
         return {"placement": placement}
+
+
+def _within(gang: Gang, tree: Tree) -> Gang:
+    """The gang with at most as many pods as a domain holds; with all or none where they lie in one domain."""
+    slots = sum(free // gang.size for free in tree.devices)
+    return gang._replace(pods=min(gang.pods, slots) if not gang.depth or slots >= gang.pods else 0)
 
 
 def _partitions(pods: int, parts: int, least: int, largest: int) -> Iterator[tuple[int, ...]]:
