@@ -13,15 +13,14 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from schedgap.formulations.common.arrays import Ints
 from schedgap.formulations.common.compiled import njit_cached
 
 NEVER = 10**6
 """Domains of a content that does not fit."""
 MOST_CELLS, MOST_SUMS = 20_000_000, 400_000_000
 """Contents that a table may have, and sums of two contents that are made for one step of it."""
-Ints = NDArray[np.int64]
 
 
 class TooLarge(Exception):

@@ -17,15 +17,15 @@ from fractions import Fraction
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse
 
+from schedgap.formulations.common.arrays import Bools, Ints
 from schedgap.formulations.common.instance import Solution, once_per_instance
 from schedgap.formulations.gang_placement.instance import WHOLE, GangPlacementInstance, Shape
 from schedgap.formulations.gang_placement.models.merged import Classes
 from schedgap.formulations.gang_placement.scale import components
 from schedgap.solvers.exact.gang_placement.bins import steps_of, whole_devices
-from schedgap.solvers.exact.gang_placement.domain_tables import NEVER, Gang, Inside, Ints, Table, TooLarge, Tree
+from schedgap.solvers.exact.gang_placement.domain_tables import NEVER, Gang, Inside, Table, TooLarge, Tree
 from schedgap.solvers.integer_program import IntegerProgram, SearchLimits
 from schedgap.solvers.linear_program import INFINITY, LinearProgram
 from schedgap.solvers.result import NO_DEADLINE, Deadline, SolveOptions
@@ -83,7 +83,7 @@ class Offer(NamedTuple):
 
     gangs: list[Gang]
     most: Ints
-    splits: NDArray[np.bool_]
+    splits: Bools
     pieces: Mapping[int, int]
 
 
