@@ -480,7 +480,7 @@ FAMILIES: Families = {
     "ddl-cluster": (cluster, cluster, cluster_unplaced),
     "gang-placement": (
         *(gangs_waiting, gangs_waiting, gangs_by_flavour, gangs_in_parts, gangs_in_subgroups, gangs_alike),
-        *(*[pods_alone] * 6, devices_shared, devices_shared, *[gangs_in_domains] * 3),
+        *(*[pods_alone] * 6, devices_shared, devices_shared, *[gangs_in_domains] * 5),
     ),
 }
 
