@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import random
 from fractions import Fraction
 from typing import Any
 
@@ -223,3 +224,34 @@ def test_interpreted_and_compiled_the_kernels_do_the_same() -> None:
         task = first[order], costs[0][order], ways[0], wanted, steps
         other = domain_tables.fewest.__wrapped__(*task)  # type: ignore[attr-defined]
         assert (domain_tables.fewest(*task) == other).all()
+
+
+@pytest.mark.parametrize("written", [1, 4])
+@pytest.mark.parametrize("seed", [11, 13, 17, 26, 30, 46, 83, 124])
+def test_weights_that_make_prices_dear_do_not_let_in_what_does_not_fit(
+    written: int, seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Until larger contents reach the goal, prices are beyond what no content costs: such contents counted as cheap."""
+    monkeypatch.setattr(domains, "WRITTEN", written)
+    rng = random.Random(seed)
+    rng.choice((1, 2))
+    nodes = [
+        {"id": f"n{k}", "domain": [f"b{k % rng.choice((1, 2))}"], "gpus": [1000] * rng.choice((1, 2, 4))}
+        for k in range(rng.randint(3, 7))
+    ]
+    gangs: list[Data] = []
+    for g in range(rng.randint(5, 9)):
+        pods = [{"count": rng.choice((1, 1, 2, 3)), "gpu": 1000 * rng.choice((1, 1, 2))}]
+        gangs.append({"id": f"g{g}", "pods": pods, "weight": rng.choice((1, 1000.5, 3000, 20000.5))})
+        drawn = rng.random()
+        gangs[-1] |= {"required": "block"} if drawn < 0.2 else {"preferred": "block"} if drawn < 0.4 else {}
+    data = {"problem": "gang-placement", "levels": ["block"], "nodes": nodes, "gangs": gangs}
+    instance = GangPlacementInstance.parse(data)
+    best = solve_staged(instance, SolveOptions(threads=1, stages=frozenset({"programs"})))
+    assert best.status is Status.OPTIMAL and best.solution is not None
+    entries = components(instance)
+    values = map(Fraction, PROBLEM.check(instance, best.solution).details["components"].values())
+    digits = [entry.digit(value) for entry, value in zip(entries, values, strict=True)]
+    goal = [entry.kind for entry in entries].index("domains")
+    part = solve_contents(instance, digits[:goal], NEVER, SolveOptions(threads=1))
+    assert part is not None and part.decision is not None and part.least == entries[goal].most - digits[goal]

@@ -172,7 +172,7 @@ class Domain:
             for content, wanted in zip(same, pods, strict=True):
                 if self.deadline.passed:
                     raise TooLarge
-                enough = (limit + sum(price[i] for i in content)) // SCALE
+                enough = min(NEVER - 1, (limit + sum(price[i] for i in content)) // SCALE)
                 table = Table([gang._replace(pods=number) for gang, number in zip(gangs, wanted.tolist(), strict=True)])
                 used = self._limited(table, inside, by_size, enough)
                 name = tuple(sorted(content))
@@ -277,8 +277,9 @@ class Domain:
                     continue
                 if next(looks) > MOST_LOOKS or self.deadline.passed:
                     raise TooLarge
-                cost = SCALE * self.least(more) - sum(price[j] for j in more)
-                if cost + further[k][rest][room] > limit:
+                used = self.least(more)
+                cost = SCALE * used - sum(price[j] for j in more)
+                if used >= NEVER or cost + further[k][rest][room] > limit:
                     continue
                 if cost <= limit and more not in self.cost:
                     fresh.append(more)
