@@ -42,6 +42,8 @@ ENOUGH = 100
 """Larger contents of a domain that one round adds."""
 DEAR = 1e4
 """Domains that a step of a goal counts as, where contents that are known do not reach it."""
+MOST_STEPS = 2**40
+"""Steps of a component that is held, beyond which the program's floats are not believed."""
 MOST_NODES = 20_000
 """Nodes of the integer program's search."""
 Content = tuple[int, ...]
@@ -446,7 +448,7 @@ class Contents:
             solved = program.solve(self.deadline)
             if solved is None:
                 return None
-            bound, price, least = self.bound(np.round(solved.duals * SCALE).astype(np.int64).tolist())
+            bound, price, least = self.bound([round(dual * SCALE) for dual in solved.duals.tolist()])
             if not self._asked(price, [cost - SLIGHT for cost in least], looks, ENOUGH):
                 break
         bound -= SLIGHT * len(least)
@@ -567,7 +569,7 @@ def solve_contents(
     kinds = {entry.kind for entry in entries[: len(held)]}
     if len(held) >= len(entries) or entries[len(held)].kind != "domains" or not kinds <= {"weight", "split"}:
         return None
-    if not known_to_contents(instance):
+    if not known_to_contents(instance) or max(held, default=0) > MOST_STEPS:
         return None
     try:
         return Contents(instance, held, options.deadline).proven(than, options)
