@@ -17,6 +17,11 @@ def number(value: float | None, digits: int = 6) -> str:
     return f"{value:.{digits}g}"
 
 
+def counted(amount: float, what: str) -> str:
+    """A number with its noun, which has an s but for one: ``1 job``, ``1,200 jobs``."""
+    return f"{amount:,.0f} {what}{'s' * (amount != 1)}"
+
+
 def fixed(value: float | None, decimals: int = 3) -> str:
     """A number with `decimals` places; "-" where it is unknown."""
     if value is None or math.isnan(value):

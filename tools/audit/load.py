@@ -69,8 +69,7 @@ class Idle:
     id: str
     gpus: int
     waited: float  # seconds in all
-    idle: float  # seconds of these with enough idle GPUs, from when it was eligible
-    held: float = 0.0  # seconds until it was eligible: it waited for other jobs, or for a time that it named
+    idle: float  # seconds of these with enough idle GPUs
 
 
 @dataclass(frozen=True)
@@ -198,16 +197,12 @@ class _Queues:
 
     def longest(self) -> tuple[Idle, ...]:
         """The jobs that waited longest while enough GPUs were idle."""
-        eligible = np.array([job.arrival if job.eligible is None else job.eligible for job in self.jobs])
-        eligible = np.clip(eligible, self.submit, self.start)
         waits_idle = []
         for (kind, amount), members in self.requests.items():
             enough = np.concatenate([[0.0], np.cumsum((self.free[kind] >= amount) * self.lengths)])
             idle = np.interp(self.start[members], self.moments, enough[:-1])
-            idle -= np.interp(eligible[members], self.moments, enough[:-1])
+            idle -= np.interp(self.submit[members], self.moments, enough[:-1])
             waits_idle += [(float(seconds), k) for seconds, k in zip(idle, members, strict=True) if seconds > 0]
         named = sorted(waits_idle, key=lambda one: (-one[0], one[1]))[:LONGEST]
-        waits, held = self.start - self.submit, eligible - self.submit
-        return tuple(
-            Idle(self.jobs[k].id, self.jobs[k].gpus, float(waits[k]), idle, float(held[k])) for idle, k in named
-        )
+        waits = self.start - self.submit
+        return tuple(Idle(self.jobs[k].id, self.jobs[k].gpus, float(waits[k]), idle) for idle, k in named)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import heapq
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -51,6 +51,24 @@ def slots_of(job: TraceJob, slot_length: float) -> tuple[int, int, int | None]:
         return arrival, max(1, round((job.duration or 0.0) / slot_length)), None
     first = 1 + math.floor(job.start / slot_length + _CLOSE)
     return arrival, max(1, 1 + math.floor(job.end / slot_length + _CLOSE) - first), first
+
+
+def from_eligible(jobs: Sequence[TraceJob]) -> tuple[list[TraceJob], set[str], set[str]]:
+    """The jobs as if submitted when they became eligible, the ids of those that move, and of those nobody knows it of.
+
+    Before it is eligible no scheduler may start a job: it waits for a time that it named, another job or a hold. A
+    moment before its submission or after its start is none. Of a job that started at once nobody needs it.
+    """
+    found, late, unknown = list[TraceJob](), set[str](), set[str]()
+    for job in jobs:
+        latest = math.inf if job.start is None else job.start
+        if job.eligible is None or not job.arrival <= job.eligible <= latest:
+            unknown |= {job.id} if job.arrival < latest else set()
+        elif job.eligible > job.arrival:
+            late.add(job.id)
+            job = replace(job, arrival=job.eligible)
+        found.append(job)
+    return found, late, unknown
 
 
 def placed_on(jobs: Sequence[TraceJob], servers: Sequence[TraceServer]) -> str | None:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from schedgap.benchmarks.importers.server_tables import TraceServer
 from schedgap.benchmarks.importers.traces import TraceJob
 from schedgap.benchmarks.report.sheet import Column, Sheet
-from schedgap.benchmarks.text import fixed, percent, significant
+from schedgap.benchmarks.text import counted, fixed, percent, significant
 from schedgap.formulations.common.instance import Json, Solution
 from schedgap.tools.audit.answer import (
     NOTHING,
@@ -130,6 +130,7 @@ class Audit:
     pending: int = 0  # jobs that still waited then
     unread: int = 0  # rows that do not count and may have held GPUs
     jobs: tuple[TraceJob, ...] = ()  # jobs that count
+    late: int = 0  # jobs among them that were eligible only after they were submitted, and count as submitted then
     condition: str = ""  # what must be assumed of the cluster for the answer to hold
     limit_condition: str = ""  # what must be assumed for the limit alone to hold
     same_everywhere: bool = False  # jobs that named no type are taken to last as long on each
@@ -146,6 +147,11 @@ class Audit:
     def verdict(self) -> str:
         """One line, computed."""
         parts = [self._verdict()]
+        if self.late:
+            parts.append(
+                f"{counted(self.late, 'job')} became eligible only after submission (a start time, another job or a "
+                "hold): every schedule takes the moment of the log, and the time before does not count"
+            )
         if self.running:
             jobs, whose = ("1 job", "it") if self.running == 1 else (f"{self.running:,} jobs", "they")
             parts.append(f"but {jobs} had not ended, and GPUs that {whose} may have held count as idle")
@@ -386,13 +392,9 @@ class Audit:
         return sheets
 
     def _waited(self) -> Sheet:
-        rows = [
-            (one.id, f"{one.gpus}", f"{one.waited:,.0f}", f"{one.held:,.0f}", f"{one.idle:,.0f}")
-            for one in self.load.waited
-        ]
+        rows = [(one.id, f"{one.gpus}", f"{one.waited:,.0f}", f"{one.idle:,.0f}") for one in self.load.waited]
         columns = (
             *(Column("job", right=False), Column("GPUs"), Column("waited", "seconds")),
-            Column("not eligible", "seconds of these before the scheduler might start it", count=True),
             Column(
                 "with enough idle",
                 "seconds of these in which enough GPUs (of its type, where it asked for one) were idle",
@@ -434,6 +436,7 @@ class Audit:
             "verdict": self.verdict,
             "condition": self.condition or None,
             "jobs": load.jobs,
+            "eligible_later": self.late,
             "left_out": self.left_out,
             "gpus": load.capacity,
             "offered_load": load.offered,

@@ -19,6 +19,7 @@ from schedgap.benchmarks.importers.server_tables import TraceServer
 from schedgap.benchmarks.importers.traces import ASSUMED, Trace, TraceJob, enough_servers, read_trace, user_table
 from schedgap.benchmarks.instances import PER_SERVER
 from schedgap.benchmarks.sweep.progress import Progress, Sink
+from schedgap.benchmarks.text import counted
 from schedgap.catalogue.registry import find_problem
 from schedgap.formulations.common.errors import InputError, near
 from schedgap.formulations.common.files import check_folder, write_text
@@ -29,7 +30,7 @@ from schedgap.tools.audit.load import load_of, steps
 from schedgap.tools.audit.policies import POLICIES, SEARCHES
 from schedgap.tools.audit.reached import Reached, changed_servers
 from schedgap.tools.audit.reading import Reading, read_cluster
-from schedgap.tools.audit.record import slot_of
+from schedgap.tools.audit.record import from_eligible, slot_of
 from schedgap.tools.audit.result import Audit, Side
 from schedgap.tools.audit.sides import Sides
 
@@ -191,6 +192,7 @@ def audit(
         trace = read_trace(format_of(form, log, columns or {}, names), files, time_scale=time_scale, columns=names)
     left_out, notes = dict(trace.notes.left_out), list[str]()
     jobs, recorded = _recorded(trace.jobs, left_out)
+    jobs, late, unknown = from_eligible(jobs)
     jobs = _chosen(jobs, tenant, window, left_out, notes)
     machines = _cluster(trace, jobs, recorded, cluster, notes)
     for what in cluster:
@@ -218,6 +220,11 @@ def audit(
     if chosen.id == BASE:
         sides = _kept_sides(reading, maker, methods, scheduler, title, cluster, sharing)
         notes += _told(reading)
+        if recorded and (silent := sum(job.id in unknown for job in jobs)):
+            notes.append(
+                f"the log does not say when {counted(silent, 'job')} that waited became eligible (sacct: the column "
+                "Eligible): none is taken to have waited for a start time, another job or a hold"
+            )
         if {"processors", "memory"} & set(reading.kept) and left_out.get(NO_GPU):
             notes.append(f"{left_out[NO_GPU]:,} jobs without GPUs may have held processors and memory of these nodes")
         clashes = reading.clashes
@@ -248,6 +255,7 @@ def audit(
         running=left_out.get(NOT_ENDED, 0) if recorded else 0,
         pending=sum(count for why, count in left_out.items() if why.startswith(PENDING)) if recorded else 0,
         jobs=tuple(jobs),
+        late=sum(job.id in late for job in jobs),
         unread=sum(count for why, count in left_out.items() if not why.startswith(_HELD_NO_GPU)) if recorded else 0,
         condition=_condition(reading, assumed) if chosen.id == BASE else "",
         limit_condition=_limit_condition(reading, assumed) if chosen.id == BASE else "",
