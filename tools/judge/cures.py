@@ -98,7 +98,7 @@ class Cures:
         if not self.asking.ready:
             return Cure()
         stays, leaves = self._loosely(gang, others, False), self._loosely(gang, others, True)
-        proven = stays.proven and leaves.proven
+        proven = stays.proven and leaves.proven and not self.facts.anchored
         prices = [result.price for result in (stays, leaves) if result.price is not None]
         bound = min(prices) if proven and prices else None
         if not prices:

@@ -84,6 +84,8 @@ class Facts:
     gentle: dict[str, str] = field(default_factory=dict)  # reason why nothing is ended, per gang
     preempts: bool = False  # the scheduler ends what has a lower priority
     named: bool = True  # names of the listing may be told
+    unlisted: str = ""  # what no such listing tells, in words
+    anchored: set[str] = field(default_factory=set)  # running pods with rules that are not read: none is moved
     fixed: str = ""  # why nothing that runs can be moved or ended, as far as is read
 
 

@@ -339,7 +339,8 @@ class Judgement:
             if fate == FITS and self.unit == "GPU" and not any(lost.gpus for lost in self.lost if lost.fate == FITS):
                 text += ", not counted in GPUs"
             helped = [lost.waits for lost in self.lost if lost.fate == fate == BARRED and lost.moves]
-            ways = []
+            ways = ["its scheduler ends running pods"] if any(lost.may_be_ended for lost in self.lost) else []
+            ways = ways if fate == BARRED else []
             for waits, way in (
                 (False, "running pods are moved or ended"),
                 (True, "pods that are being deleted have gone"),
@@ -350,6 +351,8 @@ class Judgement:
             why = "; ".join(reasons.get(fate, [])[:3])
             why = why.replace("fits but", "fit but") if count > 1 else why
             clauses.append(f"{text} {why}" if fate == MAY else f"{text}: {why}" if fate == ASIDE else text)
+        if self.snapshot.facts.unlisted and any(lost.fate in (FITS, COULD, MAY) for lost in self.lost):
+            clauses.append(self.snapshot.facts.unlisted)
         assumed = sum(lost.gang in self.snapshot.facts.assumed for lost in self.lost if lost.fate in (FITS, COULD))
         if assumed:
             clauses.append(f"whether the queue of {many(assumed, 'gang')} has a limit is not told")

@@ -59,6 +59,11 @@ class Lost:
         return None if cure is None else cure.moves
 
     @property
+    def may_be_ended(self) -> bool:
+        """Whether its scheduler may end pods for it by rules that are not read."""
+        return self.fate == BARRED and self.unended.endswith("is not read")
+
+    @property
     def waits(self) -> bool:
         """Whether it is admitted without moves once pods that are being deleted have gone."""
         cure = self._cure
@@ -131,7 +136,8 @@ class Lost:
         shown = "as one engine proves" if self.proof is None else certified
         if self.fixed:
             return ("" if self.fixed == NOTHING_RUNS else f"; {self.fixed}") + f"; nobody can place it, {shown}"
-        unended = f"; {self.unended}, so nothing may be ended" if self.unended else ""
+        so = "" if self.may_be_ended else ", so nothing may be ended"
+        unended = f"; {self.unended}{so}" if self.unended else ""
         if self.cure.moves is not None:
             return f"; admitted {told_moves(self.cure)}{unended}{self._also_beside()}"
         if not self.cure.least:

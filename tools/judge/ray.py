@@ -26,6 +26,7 @@ def ray(data: Json, source: str, nodes: Path, *, outward: bool = False) -> Draft
     """
     draft = Draft(source, outward=outward)
     draft.facts.fixed = "what runs is taken as fixed: Ray moves and ends no placement groups"
+    draft.facts.unlisted = "what runs outside of placement groups is not listed"
     if isinstance(data, Mapping):
         data = [_of_table(name, group, source) for name, group in data.items()]
     groups = list(enumerate(_objects(data, source)))
@@ -57,6 +58,8 @@ def ray(data: Json, source: str, nodes: Path, *, outward: bool = False) -> Draft
 
 WAITING = ("CREATED", "PENDING", "PREPARED", "RESCHEDULING")
 """States of placement groups that are placed or to be placed."""
+HOLDING = ("PREPARED", "RESCHEDULING")
+"""States in which Ray keeps what it has reserved for some bundles."""
 
 
 def _bundles(group: Mapping[str, Any], place: str) -> list[dict[str, Fraction]]:
@@ -108,7 +111,7 @@ def _ray_group(
         key = (("GPU", gpu), *sorted(request.items()))
         pods = result.setdefault(key, {"count": 0, "gpu": gpu, "request": request})
         pods["count"] += 1
-        if group["state"] == "CREATED":
+        if group["state"] == "CREATED" or (group["state"] in HOLDING and bundle.get("node_id")):
             node = str(bundle.get("node_id"))
             if node not in draft.index:
                 raise InputError(f"{place}.bundles[{b}].node_id: there is no node {node[:60]!r} that is alive")
@@ -121,6 +124,8 @@ def _ray_group(
         for key, value in part.items()
         if value not in (None, "", {}, [], 0) and (row := way_of("ray", where, key)).way == UNREAD
     ]
+    if group["state"] in HOLDING and len(seats) < len(bundles):
+        unread.append(f"it is {group['state']}: what Ray has reserved for it is not all listed")
     if unread or not bundles:
         reason = "; ".join(dict.fromkeys(unread)) or "it has no bundles"
         draft.aside(
@@ -131,7 +136,8 @@ def _ray_group(
             placed=bool(seats),
         )
         for k, n in seats:
-            draft.run(f"{name} on {draft.nodes[n]['id']}", n, list(result.values())[k]["gpu"] // WHOLE, {})
+            group_of = list(result.values())[k]
+            draft.run(f"{name} on {draft.nodes[n]['id']}", n, group_of["gpu"] // WHOLE, group_of["request"])
         return
     draft.unread["placement groups that wish to be spread"] += strategy == "SPREAD"
     told = strategy in ("PACK", "SPREAD", "STRICT_PACK", "STRICT_SPREAD") or len(bundles) == 1

@@ -188,6 +188,7 @@ class _Numbered:
         leaving = {number("running", name) for name in facts.leaving}
         nominated = {number("running", name): number("gang", gang) for name, gang in facts.nominated.items()}
         runs_as: dict[str, Any] = {"priorities": runs, "owners": owners, "leaving": leaving, "nominated": nominated}
+        runs_as["anchored"] = {number("running", name) for name in facts.anchored}
         numbered = replace(facts, **by_gang, **runs_as, seated=seated, named=False)
         asides = tuple(replace(one, gang=number("gang", one.gang), reason=one.reason) for one in read.asides)
         decision, placed = self._decision(read.decision), self._decision(read.outward_decision)

@@ -195,15 +195,16 @@ maximum_switch_wait_time max_cpus mcs_label memory_per_tres minimum_switch name 
 ntasks_per_tres origin_cluster pre_sus_time preempt_time preemptable_time prefer priority_by_partition
 profile qos reboot requeue requeue_cnt resize_time restart_cnt scheduled_nodes selinux_context
 show_flags sockets_per_board standard_error standard_input standard_output start_time stderr_expanded
-stdin_expanded stdout_expanded state_description step_id stepmgr_enabled submit_line submit_time
+stdin_expanded stdout_expanded step_id stepmgr_enabled submit_line submit_time
 suspend_time system_comment threads time time_limit time_minimum total_cpus total_nodes tres_bind
 tres_freq user_id user_name wait4switch wckey job_resources minimum_cpus_per_node memory_per_cpu
 memory_per_node tres_alloc_str tasks_per_core minimum_tmp_disk_per_node required_nodes_set power
 assoc_id priority_str partition_str array_job_id array_task_id billing billable_tres_set cpus_per_task
 tasks_per_board last_sched_eval pack_job_id nodes_str hold pn_min_memory resv_id state_reason_str"""
 SLURM: tuple[Row, ...] = (
-    Row("job", "job_id job_state state_reason nodes partition priority cpus node_count tasks max_nodes het_job_id"
-        " tasks_per_node array_task_string array_max_tasks shared", KEPT, "who waits, who runs, where"),
+    Row("job", "job_id job_state state_reason state_description nodes partition priority cpus node_count tasks"
+        " max_nodes het_job_id tasks_per_node array_task_string array_max_tasks shared", KEPT,
+        "who waits, who runs, where"),
     Row("job", "tres_req_str tres_alloc_str tres_per_node tres_per_job tres_per_task gres_detail", KEPT,
         "GPUs, their types, MIG slices by name, shards and mps of one GPU; the first that names them"),
     Row("job", "excluded_nodes required_nodes", KEPT, "which nodes take it"),

@@ -634,7 +634,7 @@ CASES: list[Case] = [
         [_node("a", 1), _pod("low", 1, "a"), _workload("w", _set(1, 1), priority=9, queueName="q"), *_queues(4, 0)],
         "the decision is optimal: none of 1",
         {"d/w": "barred"},
-        "whom Kueue may end for it is not read, so nothing may be ended",
+        "whom Kueue may end for it is not read; no moves admit it",
     ),
 ]
 

@@ -8,6 +8,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 import schedgap
 from schedgap.tools.judge.reading import read_snapshot
 
@@ -54,7 +56,7 @@ def _judged(folder: Path, *items: Data, objectives: list[str] | None = None) -> 
 
 
 def _without_names(line: str) -> str:
-    return re.sub(r"ml/\w+|(gang|running)-\d+", "NAME", line)
+    return re.sub(r"ml/\w+|(gang|running|node)-\d+|\bn\d?\b", "NAME", line)
 
 
 def test_a_pod_that_is_deleted_before_it_has_a_node_does_not_wait(tmp_path: Path) -> None:
@@ -172,3 +174,42 @@ def test_a_nomination_takes_no_room_of_what_is_bound_already(tmp_path: Path) -> 
 def test_a_nomination_for_a_node_that_is_not_listed_says_nothing(tmp_path: Path) -> None:
     found = _judged(tmp_path, _node("n", 8), _nominated("p", 8, "gone"))
     assert (found.reached, found.most, found.reading) == (8, 8, "kept")
+
+
+def test_a_pod_whose_first_containers_run_has_started(tmp_path: Path) -> None:
+    """It stays where it is: no other decision puts it elsewhere."""
+    begun = _pod("a", 4, "n0", phase="Pending")
+    begun["status"]["initContainerStatuses"] = [{"name": "load", "state": {"running": {"startedAt": "2026-11-29"}}}]
+    found = _judged(tmp_path, _node("n0", 8), _node("n1", 4), begun, _pod("p", 8))
+    assert (found.placed, found.reached, found.waiting) == (0, 0, 8)
+    begun["status"]["initContainerStatuses"][0]["state"] = {"waiting": {"reason": "PodInitializing"}}
+    assert _judged(tmp_path, _node("n0", 8), _node("n1", 4), begun, _pod("p", 8)).reached == 12
+
+
+def test_a_pod_with_rules_that_are_not_read_is_not_said_to_move(tmp_path: Path) -> None:
+    job = {"ownerReferences": [{"kind": "Job", "name": "j", "controller": True}]}
+    items = [_node("n0", 8), _node("n1", 4), _pod("p", 8)]
+    (lost,) = _judged(tmp_path, *items, _pod("a", 4, "n0", meta=job)).lost
+    assert "admitted by moving ml/a to n1" in lost.line()
+    term = {"topologyKey": "kubernetes.io/hostname", "labelSelector": {"matchLabels": {"x": "y"}}}
+    apart = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
+    (lost,) = _judged(tmp_path, *items, _pod("a", 4, "n0", meta=job, affinity=apart)).lost
+    assert lost.moves is None and not lost.moves_proven and "admit" not in lost.line()
+
+
+def test_a_static_pod_is_not_ended(tmp_path: Path) -> None:
+    mirror = {"annotations": {"kubernetes.io/config.mirror": "x"}}
+    items = [_node("n", 8), _pod("p", 8, priority=9)]
+    (lost,) = _judged(tmp_path, *items, _pod("a", 4, "n")).lost
+    assert "admitted by ending ml/a" in lost.line()
+    (lost,) = _judged(tmp_path, *items, _pod("a", 4, "n", meta=mirror)).lost
+    assert "admitted" not in lost.line()
+
+
+@pytest.mark.parametrize("scheduler", ["kai-scheduler", "volcano", "yunikorn"])
+def test_whom_a_scheduler_with_queues_may_end_is_not_guessed(tmp_path: Path, scheduler: str) -> None:
+    items = [_node("n", 8), _pod("a", 8, "n"), _pod("p", 8, priority=9, schedulerName=scheduler)]
+    found = _judged(tmp_path, *items)
+    assert found.verdict.endswith("cannot be placed by anyone now unless its scheduler ends running pods")
+    (lost,) = found.lost
+    assert f"whom {scheduler} may end for it is not read; no moves admit it" in lost.line()

@@ -198,3 +198,84 @@ def test_a_job_of_slurm_that_waits_behind_others_may_be_kept_from_room(
     assert (found.reached, found.most) == (reached, 8)
     told = "fits but for the room that Slurm may keep for jobs of higher priority, which is not read"
     assert (told in found.verdict) is (reason == "Priority")
+
+
+@pytest.mark.parametrize(("asked", "told"), [("2", False), ("16", True)])
+def test_a_podgroup_may_ask_for_more_than_its_pods(tmp_path: Path, asked: str, told: bool) -> None:
+    """Volcano lets its job into the queue, and coscheduling starts a cycle, where minResources are there."""
+    meta = {"name": "g", "namespace": "d"}
+    group = {"kind": "PodGroup", "apiVersion": "scheduling.volcano.sh/v1beta1", "metadata": meta}
+    group |= {"spec": {"minMember": 1, "minResources": {GPU: asked}}}
+    pod = _pod(schedulerName="volcano")
+    pod["metadata"]["annotations"] = {"scheduling.k8s.io/group-name": "g"}
+    verdict = _verdict(tmp_path, _node("n"), pod, group).verdict
+    assert ("fits but for the minResources of its PodGroup, which are not read" in verdict) is told
+
+
+def test_nodes_that_kueue_has_assigned_are_not_said_to_be_free(tmp_path: Path) -> None:
+    *kinds, work = _queue()
+    given = json.loads(json.dumps(work))
+    given["metadata"] |= {"name": "given", "ownerReferences": [{"kind": "Job", "name": "j"}]}
+    assigned = {"levels": ["kubernetes.io/hostname"], "domains": [{"values": ["n"], "count": 2}]}
+    given["status"] = {
+        "conditions": [{"type": "Admitted", "status": "True"}],
+        "admission": {"podSetAssignments": [{"name": "main", "topologyAssignment": assigned}]},
+    }
+    found = _verdict(tmp_path, _node("n"), *kinds, work, given)
+    assert (found.reached, found.most) == (0, 8)
+    assert "fits but for the nodes that Kueue has assigned to a Workload whose pods are not there yet" in found.verdict
+    pod = _pod(nodeName="m")
+    pod["metadata"] |= {"name": "there", "ownerReferences": [{"kind": "Job", "name": "j"}]}
+    pod["status"]["phase"] = "Running"
+    assert _verdict(tmp_path, _node("n"), _node("m"), *kinds, work, given, pod).reached == 8
+
+
+@pytest.mark.parametrize(
+    ("reason", "description", "waits"),
+    [
+        ("Resources", "", True),
+        ("ReqNodeNotAvail", "(null)", True),
+        ("ReqNodeNotAvail", "Reserved for maintenance", False),
+        ("Resources", "Nodes required for job are DOWN, DRAINED or reserved", False),
+    ],
+)
+def test_slurms_description_is_the_reason(tmp_path: Path, reason: str, description: str, waits: bool) -> None:
+    assert (_slurm(tmp_path, "IDLE", state_reason=reason, state_description=description).waiting == 8) is waits
+
+
+@pytest.mark.parametrize(
+    "state", ["IDLE*", "IDLE+BLOCKED", "FUTURE", "ERROR", "IDLE+INVALID_REG", "IDLE+NOT_RESPONDING"]
+)
+def test_a_node_that_takes_no_jobs_is_closed(tmp_path: Path, state: str) -> None:
+    assert _slurm(tmp_path, "IDLE+PLANNED").reached == 8
+    assert _slurm(tmp_path, state).reached == 0
+
+
+def _slurm(folder: Path, state: str, **more: Any) -> schedgap.Judgement:
+    job = {"job_id": 1, "job_state": "PENDING", "node_count": 1, "cpus": 1, "tasks": 1, "priority": 1, **more}
+    job |= {"tres_req_str": "cpu=1,node=1,gres/gpu=8", "tres_alloc_str": "", "nodes": "", "partition": ""}
+    (folder / "jobs.json").write_text(json.dumps({"jobs": [job]}))
+    node = f"NodeName=n\n   CPUTot=8\n   Gres=gpu:8\n   RealMemory=8000\n   State={state}\n\n"
+    (folder / "nodes.txt").write_text(node)
+    return schedgap.judge(folder / "jobs.json", folder / "nodes.txt")
+
+
+@pytest.mark.parametrize(
+    ("state", "on", "placed", "waiting"),
+    [("PENDING", [None, None], 0, 24), ("PREPARED", ["a", "b"], 16, 24), ("RESCHEDULING", ["a", None], 0, 8)],
+)
+def test_ray_keeps_what_it_has_reserved(
+    tmp_path: Path, state: str, on: list[str | None], placed: int, waiting: int
+) -> None:
+    def group(name: str, state: str, nodes: list[str | None]) -> Data:
+        bundles = [{"unit_resources": {"GPU": 8.0}, "node_id": node} for node in nodes]
+        return {"placement_group_id": name, "state": state, "bundles": bundles}
+
+    groups = [group("g", state, on), group("h", "PENDING", [None])]
+    nodes = [{"node_id": name, "state": "ALIVE", "resources_total": {"GPU": 8.0, "CPU": 8.0}} for name in "ab"]
+    (tmp_path / "groups.json").write_text(json.dumps(groups))
+    (tmp_path / "nodes.json").write_text(json.dumps(nodes))
+    found = schedgap.judge(tmp_path / "groups.json", tmp_path / "nodes.json", form="ray")
+    assert (found.placed, found.waiting) == (placed, waiting)
+    if state != "PREPARED":
+        assert found.verdict.endswith("what runs outside of placement groups is not listed")

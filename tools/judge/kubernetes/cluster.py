@@ -27,9 +27,9 @@ from schedgap.tools.judge.kubernetes.gangs import (
     without_pods,
 )
 from schedgap.tools.judge.kubernetes.levels import Levels
-from schedgap.tools.judge.kubernetes.listing import Kubernetes, key_of, leaves, note
+from schedgap.tools.judge.kubernetes.listing import Kubernetes, key_of, leaves, note, quantity, waits
 from schedgap.tools.judge.kubernetes.parts import RESERVING, Ask, Devices
-from schedgap.tools.judge.kubernetes.queues import UNLISTED, QueueLimits
+from schedgap.tools.judge.kubernetes.queues import NAMES, UNLISTED, QueueLimits
 from schedgap.tools.judge.kubernetes.rules import Rules
 from schedgap.tools.judge.kubernetes.taking import HOST, Taking, conditions_of
 from schedgap.tools.judge.kubernetes.waiting import Quotas, Waiting, Workloads, loosest, pods_of_group
@@ -40,6 +40,8 @@ MODEL = "nvidia.com/gpu.product"
 MOVE, END = 1, 10
 """Prices per pod of moving what runs and of ending it."""
 DEVICES = "devices"
+MIRROR = "kubernetes.io/config.mirror"
+"""Annotation of a static pod, which its kubelet makes again where it is ended."""
 WHOLLY = "its PodGroup is not listed, so it is read as all of its pods or none; fewer may do"
 QUOTA = "its quota"
 GROUP = "runai-gpu-group"
@@ -158,7 +160,7 @@ class Cluster:
                 runs[-1 if present is None else present].append(pod)
                 continue
             key = self.of[id(pod)]
-            pending = (pod.get("status") or {}).get("phase") == "Pending"
+            pending = waits(pod)
             if node is None or (pending and present is not None):
                 waiting[key].append(pod)
                 continue
@@ -245,7 +247,11 @@ class Cluster:
             labels |= self.draft.label(INSIDE, sorted(self._domains(gang, {n})))
         owners = pod["metadata"].get("ownerReferences") or []
         owned = any(owner.get("controller") for owner in owners)
-        over = (pod.get("status") or {}).get("phase") != "Pending"
+        over = not waits(pod) and note(pod, MIRROR) is None
+        rules, unread, per_node = self.rules.of([pod]) if owned else ([], [], None)
+        if rules or unread or per_node:
+            facts.anchored.add(name)
+            owned = False
         if owned and over and "DaemonSet" not in {owner.get("kind") for owner in owners}:
             made |= {"movable": True, "price": END, "move_price": MOVE}
         elif over:
@@ -324,6 +330,13 @@ class Cluster:
             self.draft.facts.assumed[shortened(shown, self.draft.cut)] = UNLISTED
         rules += [f"the cluster's {kind[:80]} objects" for kind in self.listing.strange]
         rules += [*gang.rules, *limits, *(rule for ask in asks for rule in ask.rules)]
+        total: Counter[str] = Counter()
+        for pod in pods:
+            total.update(self.listing.request(self.place.get(id(pod), ""), pod))
+        if any(quantity(text, shown) > total[what] for what, text in gang.resources.items() if what != "pods"):
+            rules.append("the minResources of its PodGroup")
+        if self.workloads.assigned:
+            rules.append("the nodes that Kueue has assigned to a Workload whose pods are not there yet")
         sets = self._sets(gang, pods, every, unread)
         unread += [*gang.unread, *(ask.unread for ask in asks if ask.unread)]
         strange = gang.levels - {*self.levels, HOST}
@@ -433,6 +446,9 @@ class Cluster:
                 made |= {"count": len(members) // size, "gpu": size * made["gpu"], "request": whole}
             groups.append(made)
         specs = [next(iter(members)).get("spec") or {} for members in kinds.values()]
+        scheduler = str((pods[0].get("spec") or {}).get("schedulerName"))
+        if scheduler in NAMES:
+            draft.facts.gentle[shortened(shown, draft.cut)] = f"whom {scheduler} may end for it is not read"
         if any((pod.get("spec") or {}).get("preemptionPolicy") == "Never" for pod in pods):
             draft.facts.gentle[shortened(shown, draft.cut)] = "its preemptionPolicy is Never"
         draft.facts.closed[shortened(shown, draft.cut)] = [

@@ -71,6 +71,7 @@ class Gang:
     required: str | None = None  # label of a level
     preferred: str | None = None
     queue: str | None = None  # queue of its PodGroup
+    resources: Mapping[str, Json] = field(default_factory=dict)  # minResources of its PodGroup
     wholly: bool = False  # its PodGroup is not listed
     unread: list[str] = field(default_factory=list)  # why it cannot be judged
     rules: list[str] = field(default_factory=list)  # what it asks for beyond what is kept
@@ -224,6 +225,7 @@ class Gangs:
                 gang.rules.append(row.why)
         policy = (spec.get("schedulingPolicy") or {}).get("gang") or {}
         gang.queue = str(spec["queue"]) if spec.get("queue") else None
+        gang.resources = spec.get("minResources") or {}
         gang.least = 1 if _basic(spec) else spec.get("minMember") or policy.get("minCount") or gang.least
         constraints = (spec.get("schedulingConstraints") or {}).get("topology") or []
         if len(constraints) > 1:

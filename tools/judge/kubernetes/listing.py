@@ -42,6 +42,7 @@ _META = {
         "ownerReferences": [{"kind": str}],
     }
 }
+CONTAINERS = ("initContainerStatuses", "containerStatuses")
 _STATUS = {"conditions": [{}], "allocatable": dict, "capacity": dict}
 _SUB = [{"name": str, "minMember": int, "minReplicas": int, "parent": str, "topologyConstraint": dict}]
 _LEVELS = [{"podGroupNames": [str], "topologyConstraint": dict}]
@@ -126,6 +127,13 @@ def note(item: Mapping[str, Json], name: str) -> str | None:
 def leaves(item: Mapping[str, Json]) -> bool:
     """Whether it is being deleted: no scheduler places it any more, and what it holds is free soon."""
     return item["metadata"].get("deletionTimestamp") is not None
+
+
+def waits(pod: Mapping[str, Json]) -> bool:
+    """Whether none of its containers, those of the beginning among them, has started."""
+    status = pod.get("status") or {}
+    states = [one.get("state") or {} for part in CONTAINERS for one in status.get(part) or [] if isinstance(one, dict)]
+    return status.get("phase") == "Pending" and not any("running" in one or "terminated" in one for one in states)
 
 
 def api_group(item: Mapping[str, Json]) -> str:

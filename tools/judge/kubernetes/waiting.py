@@ -12,9 +12,11 @@ from schedgap.formulations.common.errors import InputError
 from schedgap.formulations.common.instance import Json
 from schedgap.tools.judge.draft import MOST_WAITING
 from schedgap.tools.judge.kubernetes.gangs import JOINED, PREFERRED, REQUIRED, ROLE, SLICE_SIZE, SLICES, Gang, read_sets
-from schedgap.tools.judge.kubernetes.listing import Kubernetes, api_group, key_of, leaves, quantity
+from schedgap.tools.judge.kubernetes.listing import Kubernetes, api_group, key_of, leaves, note, quantity
 from schedgap.tools.judge.table import RELAXED, UNREAD, way_of
 
+WORKLOAD = "kueue.x-k8s.io/workload"
+"""Annotation of a pod that names its Workload."""
 REQUESTS = {
     "required": REQUIRED,
     "preferred": PREFERRED,
@@ -43,12 +45,14 @@ class Workloads:
     Attributes
     ----------
     owners : (kind, namespace and name) of what is waiting as a Workload
+    assigned : whether an admitted Workload has nodes by Kueue's topology, and no pods
     """
 
     def __init__(self, listing: Kubernetes) -> None:
         self.listing = listing
         self.found: list[Waiting] = []
         self.owners: set[tuple[str, str]] = set()
+        self.assigned = any(self._without_its_pods(item) for _, item in listing.kinds["Workload"])
         remaining = MOST_WAITING
         for place, item in listing.kinds["Workload"]:
             if api_group(item) not in ("kueue.x-k8s.io", ""):
@@ -71,6 +75,21 @@ class Workloads:
         """Whether it has no quota yet and wants it; what is being deleted does not."""
         over = any(_holds(item, kind, "True") for kind in ("QuotaReserved", "Admitted", "Finished"))
         return not over and not leaves(item) and (item.get("spec") or {}).get("active") is not False
+
+    def _without_its_pods(self, item: Mapping[str, Json]) -> bool:
+        """Whether Kueue has assigned nodes to a Workload of which no pod is listed."""
+        admission = (item.get("status") or {}).get("admission") or {}
+        parts = admission.get("podSetAssignments") or []
+        if _holds(item, "Finished", "True") or not any(part.get("topologyAssignment") for part in parts):
+            return False
+        owners = {str(one.get("name")) for one in item["metadata"].get("ownerReferences") or []}
+        space = item["metadata"].get("namespace", "default")
+        pods = [pod for _, pod in self.listing.pods if pod["metadata"].get("namespace", "default") == space]
+        return not any(
+            note(pod, WORKLOAD) == item["metadata"]["name"]
+            or owners & {str(one.get("name")) for one in pod["metadata"].get("ownerReferences") or []}
+            for pod in pods
+        )
 
     def _read(self, place: str, item: Mapping[str, Json]) -> Waiting:
         spec = item.get("spec") or {}

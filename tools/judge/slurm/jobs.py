@@ -89,6 +89,12 @@ class Job:
         """
         return "COMPLETING" in self.words("job_state")
 
+    @property
+    def reason(self) -> str:
+        """Why it waits: the description where there is one, as squeue prints it."""
+        told = self.cell("state_description")
+        return self.cell("state_reason") if told in UNSET else told
+
     def words(self, key: str) -> list[str]:
         """The words of a text, or of a list of texts, which newer versions write."""
         told = self.job.get(key)
@@ -212,7 +218,7 @@ class Job:
 
     def _left_out(self) -> str:
         """Why nothing is decided about a job that does not run, if so."""
-        reason = self.cell("state_reason")
+        reason = self.reason
         if self.state not in ("PENDING", "CONFIGURING"):
             return f"jobs that are {self.state[:40]}"
         if self.state == "PENDING" and reason not in WAITS_FOR_ROOM:
@@ -327,7 +333,7 @@ class Job:
             empty = value in ([], {}, None) or (self.cell(key) in UNSET)
             if row.way in (RELAXED, UNREAD) and not empty:
                 (result if row.way == RELAXED else unread)[row.why] = None
-        if self.state == "PENDING" and self.cell("state_reason") == "Priority":
+        if self.state == "PENDING" and self.reason == "Priority":
             result[BEHIND] = None
         if "none" in self.words("shared"):
             result["a node for itself"] = None

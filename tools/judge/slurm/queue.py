@@ -19,6 +19,7 @@ from schedgap.tools.judge.slurm.jobs import Job
 from schedgap.tools.judge.slurm.nodes import devices_of, told_nodes
 
 UNAVAILABLE = ("DOWN", "DRAIN", "FAIL", "MAINT", "NOT_RESPONDING", "POWER", "REBOOT", "RESERVED", "UNKNOWN")
+UNAVAILABLE += ("BLOCKED", "ERROR", "FUTURE", "INVAL", "*")
 """States of nodes that take no new jobs, as parts of Slurm's words."""
 OPEN = {
     "PLANNED": "nodes that Slurm keeps for a planned job, read as open",
@@ -94,7 +95,7 @@ class _Slurm:
                 self.taken[len(self.draft.nodes) - 1] = _alloc(name, said, place, free)
 
     def _state(self, said: Mapping[str, str], n: int) -> None:
-        words = said["State"].upper().strip("*").split("+")
+        words = said["State"].upper().split("+")
         shut = [word for word in words if word not in OPEN and any(part in word for part in UNAVAILABLE)]
         if shut:
             self.closed[n] = "+".join(words).lower()
