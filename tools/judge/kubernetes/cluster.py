@@ -40,8 +40,7 @@ MODEL = "nvidia.com/gpu.product"
 MOVE, END = 1, 10
 """Prices per pod of moving what runs and of ending it."""
 DEVICES = "devices"
-MIRROR = "kubernetes.io/config.mirror"
-"""Annotation of a static pod, which its kubelet makes again where it is ended."""
+MIRROR = "kubernetes.io/config.mirror"  # annotation of a static pod, which its kubelet makes again
 WHOLLY = "its PodGroup is not listed, so it is read as all of its pods or none; fewer may do"
 QUOTA = "its quota"
 GROUP = "runai-gpu-group"
@@ -330,10 +329,10 @@ class Cluster:
             self.draft.facts.assumed[shortened(shown, self.draft.cut)] = UNLISTED
         rules += [f"the cluster's {kind[:80]} objects" for kind in self.listing.strange]
         rules += [*gang.rules, *limits, *(rule for ask in asks for rule in ask.rules)]
-        total: Counter[str] = Counter()
-        for pod in pods:
-            total.update(self.listing.request(self.place.get(id(pod), ""), pod))
-        if any(quantity(text, shown) > total[what] for what, text in gang.resources.items() if what != "pods"):
+        requests = [self.listing.request(self.place.get(id(pod), ""), pod) for pod in pods]
+        asked_for = {what: sum(request.get(what, 0) for request in requests) for what in gang.resources}
+        where = f"{self.listing.source}: PodGroup of {shown}: spec.minResources"
+        if any(quantity(gang.resources[what], where) > amount for what, amount in asked_for.items() if what != "pods"):
             rules.append("the minResources of its PodGroup")
         if self.workloads.assigned:
             rules.append("the nodes that Kueue has assigned to a Workload whose pods are not there yet")
