@@ -18,8 +18,10 @@ from schedgap.tools.judge.seating import Runs, seat_parts
 from schedgap.tools.judge.slurm.jobs import Job
 from schedgap.tools.judge.slurm.nodes import devices_of, told_nodes
 
-UNAVAILABLE = ("DOWN", "DRAIN", "FAIL", "MAINT", "NOT_RESPONDING", "POWER", "REBOOT", "RESERVED", "UNKNOWN")
-UNAVAILABLE += ("BLOCKED", "ERROR", "FUTURE", "INVAL", "*")
+UNAVAILABLE = (
+    *("BLOCKED", "DOWN", "DRAIN", "ERROR", "FAIL", "FUTURE", "INVAL", "MAINT", "NOT_RESPONDING", "POWER", "REBOOT"),
+    *("RESERVED", "UNKNOWN", "*"),
+)
 """States of nodes that take no new jobs, as parts of Slurm's words."""
 OPEN = {
     "PLANNED": "nodes that Slurm keeps for a planned job, read as open",
