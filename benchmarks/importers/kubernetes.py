@@ -112,20 +112,22 @@ def _node(item: Json) -> Sequence[str]:
     status = _objects(item, "status")
     there = _objects(status, "allocatable") or _objects(status, "capacity")
     labels = _objects(item, "metadata", "labels")
-    return str(_objects(item, "metadata").get("name", "")), str(_gpus(there)), _kind(labels)
+    ready = next((one.get("status") for one in _listed(status.get("conditions")) if one.get("type") == "Ready"), "True")
+    out = "" if ready == "True" and not _objects(item, "spec").get("unschedulable") else "1"
+    return str(_objects(item, "metadata").get("name", "")), str(_gpus(there)), _kind(labels), out
 
 
 _NODES = Format(
     "kubernetes",
     "",
     {"id": (name, "name"), "gpus": (whole, "gpus")},
-    {"kind": (name, "accelerator")},
+    {"kind": (name, "accelerator"), "out": (name, "out")},
     objects=_node,
     items="items",
 )
 
 
-def kubernetes_nodes(path: str | Path) -> Iterator[tuple[str, int, str | None, None, None, tuple[str, ...]]]:
+def kubernetes_nodes(path: str | Path) -> Iterator[tuple[str, int, str | None, None, None, tuple[str, ...], bool]]:
     """Name, GPUs and type of every node with GPUs; processors, memory and partitions are not read."""
     for row in read_rows(_NODES, path, Notes()):
-        yield row["id"], row["gpus"], row.get("kind"), None, None, ()
+        yield row["id"], row["gpus"], row.get("kind"), None, None, (), "out" in row

@@ -33,6 +33,7 @@ class TraceServer:
     processors: int | None = None
     memory: int | None = None
     partitions: tuple[str, ...] = ()
+    out: bool = False  # down, drained or cordoned when it was listed
 
 
 def read_servers(path: str | Path, notes: Notes) -> list[TraceServer]:

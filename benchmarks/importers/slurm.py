@@ -255,8 +255,10 @@ def _told_nodes(path: str | Path, text: str) -> Iterator[tuple[str, str, dict[st
         raise InputError(f"{place}: node {found[1]} is the last and has no empty line after it: the text was cut")
 
 
-Listed = tuple[str, int, str | None, int | None, int | None, tuple[str, ...]]
-"""Name, GPUs, type, processors, bytes of memory and partitions of a node."""
+Listed = tuple[str, int, str | None, int | None, int | None, tuple[str, ...], bool]
+"""Name, GPUs, type, processors, bytes of memory and partitions of a node, and whether it is out of service."""
+_OUT = re.compile(r"\*|(?:^|[+*])(?:DOWN|DRAIN|DRNG|FAIL|MAINT|NOT_RESPONDING|REBOOT|FUTURE|UNK)")
+"""States of nodes that start no job until somebody mends them; ``*`` is not responding."""
 
 
 def slurm_nodes(path: str | Path) -> Iterator[Listed]:
@@ -275,7 +277,7 @@ def slurm_nodes(path: str | Path) -> Iterator[Listed]:
                 except LeftOut:
                     amounts.append(None)
             partitions = tuple(part for part in said.get("Partitions", "").split(",") if part)
-            yield name, *devices, amounts[0], amounts[1], partitions
+            yield name, *devices, amounts[0], amounts[1], partitions, bool(_OUT.search(said.get("State", "")))
         return
     lines = [[cell.strip() for cell in line.split("|")] for line in text.splitlines()]
     at = {title.split(":")[0]: place for place, title in enumerate(lines[0])}
@@ -290,4 +292,5 @@ def slurm_nodes(path: str | Path) -> Iterator[Listed]:
         for host in hosts:  # sinfo -N lists a node once for each of its partitions
             if host not in listed:
                 listed.add(host)
-                yield host, *devices, None, None, ()
+                state = cells[at["STATE"]] if "STATE" in at else ""
+                yield host, *devices, None, None, (), bool(_OUT.search(state.upper()))

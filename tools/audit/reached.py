@@ -133,7 +133,7 @@ def changed_servers(servers: Sequence[TraceServer], what: str, amount: int, kind
         alike = servers[mine[kinds.index(max(kinds, key=kinds.count))]]
         if all(one.id in (one.kind, "cluster") for one in servers):  # pools: the first of them grows
             return [replace(one, gpus=one.gpus + amount) if one is alike else one for one in servers]
-        return [*servers, replace(alike, id="more", gpus=amount, processors=None, memory=None)]
+        return [*servers, replace(alike, id="more", gpus=amount, processors=None, memory=None, out=False)]
     found = list(servers)
     for n in reversed(mine):
         taken = min(amount, found[n].gpus)

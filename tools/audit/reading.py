@@ -127,7 +127,7 @@ class Reading:
     def changed(self, servers: Sequence[TraceServer]) -> Reading:
         """The same jobs on other servers; a new one takes the jobs that others of its type take."""
         place = {server.id: n for n, server in enumerate(self.servers)}
-        alike = {server.kind: n for n, server in enumerate(self.servers)}
+        alike = {server.kind: n for n, server in sorted(enumerate(self.servers), key=lambda one: not one[1].out)}
         old = [place.get(server.id, alike.get(server.kind, 0)) for server in servers]
         known: dict[frozenset[int], frozenset[int]] = {}
         for row in set(self.usable):
@@ -325,9 +325,12 @@ def _usable(
 
     A job that named a type of the list may use that. One that named none may use all. One that named another (a
     feature, a type that the list calls otherwise) stays on what it ran on, and for the limit may use all. What ran
-    elsewhere than it asked for shows that asking did not bind: the limit lets it use both.
+    elsewhere than it asked for shows that asking did not bind: the limit lets it use both. A node out of service that
+    ran none of the jobs may have been so all the time: no job may use it, and the limit counts its GPUs.
     """
     every = frozenset(server.kind for server in servers if server.kind)
+    hosts = {node for shares in (held or {}).values() for node in shares}
+    shut = {n for n, server in enumerate(servers) if held is not None and server.out and server.id not in hosts}
     by_key: dict[tuple[object, ...], tuple[frozenset[int], frozenset[str]]] = {}
     usable, types, free = list[frozenset[int]](), list[frozenset[str]](), False
     for job, ran in zip(jobs, ran_on, strict=True):
@@ -336,9 +339,9 @@ def _usable(
             mine = {job.asked} if job.asked in every else ran if job.asked and ran else every
             wide = every if job.asked not in every else frozenset({job.asked, *(ran & every)})
             inside = [not partitions or job.tenant in server.partitions for server in servers]
-            room = frozenset(n for n, server in enumerate(servers) if inside[n] and (not every or server.kind in mine))
+            fits = {n for n, server in enumerate(servers) if inside[n] and (not every or server.kind in mine)}
             reach = {server.kind or "" for n, server in enumerate(servers) if inside[n]}
-            by_key[key] = room, frozenset(reach & wide if every else reach) | (ran & every)
+            by_key[key] = frozenset(fits - shut), frozenset(reach & wide if every else reach) | (ran & every)
         usable.append(by_key[key][0])
         types.append(by_key[key][1])
         free = free or (bool(every) and job.asked is None and len({servers[n].kind for n in by_key[key][0]}) > 1)

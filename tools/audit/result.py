@@ -130,6 +130,7 @@ class Audit:
     pending: int = 0  # jobs that still waited then
     unread: int = 0  # rows that do not count and may have held GPUs
     jobs: tuple[TraceJob, ...] = ()  # jobs that count
+    out: int = 0  # nodes that the list has as out of service: it is of another moment than the log
     late: int = 0  # jobs among them that were eligible only after they were submitted, and count as submitted then
     condition: str = ""  # what must be assumed of the cluster for the answer to hold
     limit_condition: str = ""  # what must be assumed for the limit alone to hold
@@ -152,6 +153,9 @@ class Audit:
                 f"{counted(self.late, 'job')} became eligible only after submission (a start time, another job or a "
                 "hold): every schedule takes the moment of the log, and the time before does not count"
             )
+        if self.out:
+            nodes = f"{counted(self.out, 'node')} out of service in the list (down, drained or cordoned)"
+            parts.append(f"but {nodes} count{'s' * (self.out == 1)} as capacity")
         if self.running:
             jobs, whose = ("1 job", "it") if self.running == 1 else (f"{self.running:,} jobs", "they")
             parts.append(f"but {jobs} had not ended, and GPUs that {whose} may have held count as idle")

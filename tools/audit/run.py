@@ -255,6 +255,7 @@ def audit(
         running=left_out.get(NOT_ENDED, 0) if recorded else 0,
         pending=sum(count for why, count in left_out.items() if why.startswith(PENDING)) if recorded else 0,
         jobs=tuple(jobs),
+        out=sum(server.out for server in machines),
         late=sum(job.id in late for job in jobs),
         unread=sum(count for why, count in left_out.items() if not why.startswith(_HELD_NO_GPU)) if recorded else 0,
         condition=_condition(reading, assumed) if chosen.id == BASE else "",
@@ -464,6 +465,8 @@ def _told(reading: Reading) -> list[str]:
     if kept and not lines[0]:
         lines = [f"schedules keep {kept}"]
     lines += [f"{word} are not kept: {why}" for word, why in reading.lost.items()]
+    if any(server.out for server in reading.servers):
+        lines.append("of nodes out of service in the list, schedules use those on which jobs ran, the limit all")
     lines.append("the limit lets a job use its GPUs on any nodes of the types that it may use, in any split")
     lines.append("durations are those of the log, and known to schedulers that look at them; limits are not used")
     if reading.same_everywhere:

@@ -12,12 +12,15 @@ import pytest
 from support.audit_plain import best_means, plain_schedule, small_log
 
 from schedgap import audit
+from schedgap.benchmarks.importers.rows import Notes
+from schedgap.benchmarks.importers.server_tables import read_servers
 from schedgap.benchmarks.sweep.progress import Progress
 from schedgap.solvers.certificates import checker
 from schedgap.tools.audit.answer import outward, share, span_of
 from schedgap.tools.audit.policies import POLICIES, ranks, schedule, search
 from schedgap.tools.audit.reached import Reached
 from schedgap.tools.audit.reading import held_of, read_cluster
+from schedgap.tools.audit.result import Audit
 
 WORLD = Path(__file__).parents[2] / "data" / "world"
 
@@ -192,3 +195,69 @@ def test_a_share_told_of_the_world_contains_the_exact_one() -> None:
     for k in range(2001):
         low, high = outward(k / 2000, k / 2000)
         assert int(low[:-1]) * 20 <= k <= int(high[:-1]) * 20
+
+
+NODE = "NodeName={} CPUTot=8 RealMemory=1000 Gres=gpu:8 State={} Partitions=gpu\n"
+OUT = "out of service in the list (down, drained or cordoned)"
+
+
+def out_of_service(folder: Path, states: dict[str, str], wide: int = 16, **settings: object) -> Audit:
+    """Two jobs on two nodes at 8:00, one on both nodes at 9:00, one on one node at 10:00; all submitted by 8:01."""
+    rows = [
+        ("1", 0, 8, 9, 8, "n1"),
+        ("2", 0, 8, 9, 8, "n3"),
+        ("3", 0, 9, 10, wide, "n[1,3]"),
+        ("4", 1, 10, 11, 8, "n1"),
+    ]
+    text = "".join(
+        f"{name}|2026-11-02T08:0{minute}:00|2026-11-02T{begin:02}:00:00|2026-11-02T{end:02}:00:00|COMPLETED"
+        f"|gres/gpu={gpus}|{node}\n"
+        for name, minute, begin, end, gpus, node in rows
+    )
+    (folder / "log").write_text("JobID|Submit|Start|End|State|AllocTRES|NodeList\n" + text)
+    (folder / "nodes").write_text("".join(NODE.format(*one) for one in states.items()))
+    found: Audit = audit(folder / "log", folder / "nodes", **({"time_limit": 1.0} | settings))  # type: ignore[arg-type]
+    return found
+
+
+@pytest.mark.parametrize("state", ["DOWN+DRAIN", "DOWN*", "IDLE+DRAIN", "IDLE*", "FUTURE", "MIXED+MAINT"])
+def test_a_node_that_is_out_of_service_now_is_told_in_the_line_and_used_by_no_schedule(
+    tmp_path: Path, state: str
+) -> None:
+    found = out_of_service(tmp_path, {"n1": "IDLE", "n2": state, "n3": "ALLOCATED"})
+    assert "at least 0%" in found.verdict and found.verdict.endswith(f"; but 1 node {OUT} counts as capacity")
+    assert {node for row in found.sides[0].rows for held in row.places or () for node in held} == {"n1", "n3"}
+    best = min(row.objective or 0 for row in found.sides[0].rows)
+    assert best == pytest.approx(found.sides[0].recorded.objective)  # type: ignore[union-attr]
+    assert found.sides[0].bound is not None and found.sides[0].bound < best  # the limit has n2
+    calm = out_of_service(tmp_path, {"n1": "IDLE", "n2": state, "n3": "IDLE"}, 8, methods=["fifo"])
+    assert calm.verdict.startswith("no queue ever formed") and calm.verdict.endswith(f"{OUT} counts as capacity")
+    more = out_of_service(tmp_path, {"n1": "IDLE", "n2": state, "n3": "IDLE"}, cluster=["+8"], methods=["fifo"])
+    assert any("more" in held for row in more.sides[1].rows for held in row.places or ())
+
+
+@pytest.mark.parametrize("state", ["IDLE", "MIXED", "POWERED_DOWN", "IDLE+CLOUD+POWERED_DOWN", "COMPLETING", "PLANNED"])
+def test_a_node_in_service_is_used(tmp_path: Path, state: str) -> None:
+    found = out_of_service(tmp_path, {"n1": "IDLE", "n2": state, "n3": "IDLE"})
+    assert OUT not in found.verdict
+    assert {node for row in found.sides[0].rows for held in row.places or () for node in held} == {"n1", "n2", "n3"}
+
+
+def test_a_node_on_which_jobs_ran_is_used_though_it_is_drained_now(tmp_path: Path) -> None:
+    found = out_of_service(tmp_path, {"n1": "DRAINED", "n3": "DOWN*+DRAIN"})
+    assert found.verdict.endswith(f"; but 2 nodes {OUT} count as capacity") and "avoidable" in found.verdict
+    assert found.sides[0].recorded is not None and "out of service in the list" in " ".join(found.notes)
+
+
+def test_states_of_sinfo_and_cordoned_nodes_are_read(tmp_path: Path) -> None:
+    (tmp_path / "sinfo").write_text("NODELIST|GRES|STATE\nn1|gpu:8|idle\nn2|gpu:8|drng\nn3|gpu:8|mix*\n")
+    assert [server.out for server in read_servers(tmp_path / "sinfo", Notes())] == [False, True, True]
+    status = {"allocatable": {"nvidia.com/gpu": "8"}, "conditions": [{"type": "Ready", "status": "True"}]}
+    ill = status | {"conditions": [{"type": "Ready", "status": "Unknown"}]}
+    specs = [({}, status), ({"unschedulable": True}, status), ({}, ill), ({}, {"allocatable": status["allocatable"]})]
+    items = [
+        {"kind": "Node", "metadata": {"name": f"n{k}"}, "spec": spec, "status": said}
+        for k, (spec, said) in enumerate(specs)
+    ]
+    (tmp_path / "nodes.json").write_text(json.dumps({"items": items}))
+    assert [server.out for server in read_servers(tmp_path / "nodes.json", Notes())] == [False, True, True, False]
