@@ -14,6 +14,15 @@ RESOURCES = ("nvidia.com/gpu", "amd.com/gpu", "gpu.intel.com/i915")
 LABELS = ("nvidia.com/gpu.product", "amd.com/gpu.product-name", "cloud.google.com/gke-accelerator", "accelerator")
 """Labels of nodes that name their GPUs, and node selectors of pods that ask for them."""
 
+GANGS = (
+    *("kueue.x-k8s.io/pod-group-name", "pod-group-name", "gang.scheduling.koordinator.sh/name"),
+    *("scheduling.k8s.io/group-name", "scheduling.x-k8s.io/pod-group", "pod-group.scheduling.sigs.k8s.io"),
+    *("pod-group.scheduling.sigs.k8s.io/name", "volcano.sh/job-name", "grove.io/podgang"),
+    *("leaderworkerset.sigs.k8s.io/group-key", "yunikorn.apache.org/app-id", "applicationId"),
+)
+"""Labels and annotations of pods that name the gang with which they start."""
+NO_POD = "is a Node, no pod"
+
 
 def _objects(value: Json, *path: str) -> Mapping[str, Json]:
     """The object at a path; empty where there is none."""
@@ -44,7 +53,7 @@ def _pod(item: Json) -> Sequence[str]:
     if not isinstance(item, Mapping) or not isinstance(item.get("metadata"), Mapping):
         raise ValueError("is no object of Kubernetes with metadata")
     if item.get("kind", "Pod") != "Pod":
-        raise LeftOut(f"is a {item['kind']}, no pod")
+        raise LeftOut(NO_POD if item["kind"] == "Node" else f"is a {item['kind']}, no pod")
     about, spec, status = item["metadata"], _objects(item, "spec"), _objects(item, "status")
     gpus = sum(map(_asked, _listed(spec.get("containers"))))
     gpus = max([gpus, *map(_asked, _listed(spec.get("initContainers")))])
@@ -56,6 +65,9 @@ def _pod(item: Json) -> Sequence[str]:
         ends.append(str(ended.get("finishedAt") or ""))
     done = status.get("phase") in ("Succeeded", "Failed") and ends and all(ends)
     limit = spec.get("activeDeadlineSeconds")
+    said = {**_objects(about, "annotations"), **_objects(about, "labels")}
+    native = _objects(spec, "schedulingGroup").get("podGroupName") or _objects(spec, "workloadRef").get("name")
+    gang = next((said[key] for key in GANGS if said.get(key)), native)
     return (
         f"{about.get('namespace', 'default')}/{about.get('name', '')}",
         str(gpus),
@@ -67,6 +79,7 @@ def _pod(item: Json) -> Sequence[str]:
         "" if limit is None else str(limit),
         str(about.get("namespace", "default")),
         _kind(_objects(spec, "nodeSelector")),
+        f"{about.get('namespace', 'default')}/{gang}"[:200] if gang else "",
     )
 
 
@@ -99,6 +112,7 @@ KUBERNETES = Format(
         "limit": (duration, "activeDeadlineSeconds"),
         "tenant": (name, "namespace"),
         "asked": (name, "nodeSelector"),
+        "gang": (name, "gang"),
     },
     objects=_pod,
     items="items",

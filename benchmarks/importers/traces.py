@@ -61,6 +61,7 @@ class TraceJob:
     processors: int | None = None
     memory: int | None = None
     cluster: str | None = None  # name of the cluster, where one log has several
+    gang: str | None = None  # name of the gang with which a pod starts
 
     def moved(self, zero: float, scale: float) -> TraceJob:
         """With times from `zero` on, and all times and steps `scale` times as long."""

@@ -103,6 +103,8 @@ class Reached:
         named = None
         if places is not None:
             named = tuple({reading.servers[n].id: gpus for n, gpus in held.items()} for held in places)
+        if gang := reading.apart(start):
+            status, reason = "relaxed", f"not counted: pods of {gang} start apart"
         return Row(
             *(name, status, figures.jct.mean, figures, reason, seconds, None, (submit, begin, end)),
             weighted=weighted,

@@ -134,6 +134,27 @@ class Reading:
             known[row] = frozenset(n for n, of in enumerate(old) if of in row)
         return replace(self, servers=tuple(servers), usable=tuple(known[row] for row in self.usable), held=None)
 
+    @cached_property
+    def gangs(self) -> dict[str, list[int]]:
+        """Rows of the jobs of each gang that has several."""
+        found: dict[str, list[int]] = {}
+        for j, job in enumerate(self.jobs):
+            if job.gang is not None:
+                found.setdefault(job.gang, []).append(j)
+        return {gang: rows for gang, rows in found.items() if len(rows) > 1}
+
+    def apart(self, start: Ints) -> str | None:
+        """The first gang of which a pod starts later after the gang's first than it did; None where there is none.
+
+        A gang may start with fewer pods than it has. Where no pod is later, at any time after its first as many run as
+        in the record, so it never starts with fewer than it needs.
+        """
+        for gang, rows in self.gangs.items():
+            before = np.array([slots_of(self.jobs[j], self.slot)[2] or 0 for j in rows])
+            if (start[rows] - start[rows].min() > before - before.min()).any():
+                return gang
+        return None
+
     def too_large(self) -> int:
         """How many jobs do not fit the empty cluster."""
         sizes = [server.gpus for server in self.servers]

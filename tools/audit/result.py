@@ -131,6 +131,7 @@ class Audit:
     unread: int = 0  # rows that do not count and may have held GPUs
     jobs: tuple[TraceJob, ...] = ()  # jobs that count
     out: int = 0  # nodes that the list has as out of service: it is of another moment than the log
+    gangs: int = 0  # gangs of several pods, which are jobs: only a schedule that starts them together is reached
     late: int = 0  # jobs among them that were eligible only after they were submitted, and count as submitted then
     condition: str = ""  # what must be assumed of the cluster for the answer to hold
     limit_condition: str = ""  # what must be assumed for the limit alone to hold
@@ -153,6 +154,8 @@ class Audit:
                 f"{counted(self.late, 'job')} became eligible only after submission (a start time, another job or a "
                 "hold): every schedule takes the moment of the log, and the time before does not count"
             )
+        if self.gangs:
+            parts.append(f"only schedules that start the pods of {counted(self.gangs, 'gang')} together count as reached")
         if self.out:
             nodes = f"{counted(self.out, 'node')} out of service in the list (down, drained or cordoned)"
             parts.append(f"but {nodes} count{'s' * (self.out == 1)} as capacity")

@@ -12,6 +12,7 @@ import numpy as np
 
 from schedgap.benchmarks.importers.cells import NOT_ENDED
 from schedgap.benchmarks.importers.formats import TRACES
+from schedgap.benchmarks.importers.kubernetes import NO_POD
 from schedgap.benchmarks.importers.others import is_lsf, is_pbs, is_swf
 from schedgap.benchmarks.importers.rows import Format, opened
 from schedgap.benchmarks.importers.sacct import is_sacct, no_names
@@ -191,6 +192,7 @@ def audit(
         files = [log] if servers is None else [log, servers]
         trace = read_trace(format_of(form, log, columns or {}, names), files, time_scale=time_scale, columns=names)
     left_out, notes = dict(trace.notes.left_out), list[str]()
+    left_out.pop(NO_POD, None)  # told as capacity
     jobs, recorded = _recorded(trace.jobs, left_out)
     jobs, late, unknown = from_eligible(jobs)
     jobs = _chosen(jobs, tenant, window, left_out, notes)
@@ -255,6 +257,7 @@ def audit(
         running=left_out.get(NOT_ENDED, 0) if recorded else 0,
         pending=sum(count for why, count in left_out.items() if why.startswith(PENDING)) if recorded else 0,
         jobs=tuple(jobs),
+        gangs=len(reading.gangs) if chosen.id == BASE else 0,
         out=sum(server.out for server in machines),
         late=sum(job.id in late for job in jobs),
         unread=sum(count for why, count in left_out.items() if not why.startswith(_HELD_NO_GPU)) if recorded else 0,
