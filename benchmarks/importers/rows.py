@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import IO, Any, Literal
 
 from schedgap.benchmarks.importers.cells import NO_VALUE, LeftOut, Unfit, check_order
-from schedgap.benchmarks.text import percent
+from schedgap.benchmarks.text import counted, percent
 from schedgap.formulations.common.errors import InputError, near
 from schedgap.formulations.common.files import check_ends
 from schedgap.formulations.common.instance import Json
@@ -106,11 +106,11 @@ class Notes:
         told = []
         for text, (count, lines) in self._rows.items():
             listed = ", ".join(map(str, lines)) + (", ..." if count > len(lines) else "")
-            told.append(f"{count} row{'s' * (count > 1)} {text} (line{'s' * (count > 1)} {listed})")
+            told.append(f"{counted(count, 'row')} {text} (line{'s' * (count > 1)} {listed})")
         left = sum(self.left_out.values())
         if left and self.read >= _FEW_ROWS:
-            told.append(f"left out: {left} of {self.read} rows, {percent(left / self.read)}")
-        return told + [text if count == 1 else f"{text} ({count} jobs)" for text, count in self._counts.items()]
+            told.append(f"left out: {left} of {counted(self.read, 'row')}, {percent(left / self.read)}")
+        return told + [text if count == 1 else f"{text} ({count:,} jobs)" for text, count in self._counts.items()]
 
 
 def read_rows(
@@ -147,7 +147,7 @@ def read_rows(
                     continue
                 row = _values(form, positions, cells)
                 if check_order(row):
-                    notes.row("started up to 60 s before they were submitted: submitted when they started", line)
+                    notes.row("with a start up to 60 s before the submission: submitted when started", line)
                 if row.get("gpus") == 0:
                     raise LeftOut("no GPU")
                 name = row.get("id")
@@ -155,7 +155,9 @@ def read_rows(
                     if not form.attempts:
                         raise Unfit("its id is used twice", f"{name!r} is already that of line {seen[name][0]}")
                     row["id"] = f"{name}~{len(seen[name]) + 1}"
-                    notes.row("are further attempts of a job, each a job of its own: JOB~2 is the second of JOB", line)
+                    notes.row(
+                        "with a further attempt of a job, taken as a job of its own: JOB~2 is the second of JOB", line
+                    )
                 if name is not None:
                     seen.setdefault(name, []).append(line)
             except (Unfit, LeftOut) as error:

@@ -10,6 +10,7 @@ from schedgap.benchmarks.importers.formats import CLUSTERS
 from schedgap.benchmarks.importers.kubernetes import kubernetes_nodes
 from schedgap.benchmarks.importers.rows import Notes, opened, read_rows
 from schedgap.benchmarks.importers.slurm import Listed, slurm_nodes
+from schedgap.benchmarks.text import counted
 from schedgap.formulations.common.errors import InputError
 
 _LINGJUN_GPUS = 8
@@ -60,7 +61,7 @@ def servers_with_gpus(nodes: Iterable[Listed], path: str | Path, notes: Notes) -
     found = [TraceServer(*node) for node in nodes]
     without = sum(server.gpus == 0 for server in found)
     if without:
-        notes.add(f"{Path(path).name}: {without} nodes without GPUs left out")
+        notes.add(f"{Path(path).name}: {counted(without, 'node')} without GPUs left out")
     return [server for server in found if server.gpus > 0]
 
 

@@ -311,7 +311,7 @@ def read_trace(
                 row.pop("start", None), row.pop("end", None)
             _check_sizes(path, row, hosts)
             if row.get("share", 1.0) < 1.0:
-                notes.row("ask for a part of a GPU: whole ones taken", row["line"])
+                notes.row("with a part of a GPU, taken as a whole one", row["line"])
             yield TraceJob(**{"id": f"j{row['line'] - 1}", **row})
 
     order: dict[str, Callable[[TraceJob], Any]] = {

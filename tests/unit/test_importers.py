@@ -60,7 +60,7 @@ def test_what_is_left_out_is_counted_by_line(tmp_path: Path) -> None:
     expected = {
         "helios": "1 row left out: no GPU (line 4)",
         "pai": "1 row left out: has no start or no end (line 3)",
-        "openb": "1 row ask for a part of a GPU: whole ones taken (line 3)",
+        "openb": "1 row with a part of a GPU, taken as a whole one (line 3)",
         "philly-log": "1 row left out: has no start or no end (line 45)",
     }
     for name, text in expected.items():

@@ -9,6 +9,7 @@ from math import ceil, floor, log10
 from typing import TYPE_CHECKING
 
 from schedgap.benchmarks.report.sheet import Column, Sheet
+from schedgap.benchmarks.text import counted
 
 if TYPE_CHECKING:
     from schedgap.tools.audit.result import Audit, Row, Side
@@ -75,7 +76,9 @@ def sentence(audit: Audit) -> str:
         return ""
     waited = (recorded.objective or 0.0) - audit.work
     reached, least = (max(0.0, value - audit.work) for value in (best.objective, side.bound))
-    begin = f"your {load.jobs:,} jobs waited {span_of(waited)} on average; with the same GPUs, one job on each, "
+    begin = (
+        f"your {counted(load.jobs, 'job')} waited {span_of(waited)} on average; with the same GPUs, one job on each, "
+    )
     if gains["jct"][1] < NOTHING:
         given = f", {audit.limit_condition}" if audit.limit_condition else ""
         return f"{begin}no schedule does better: nothing was avoidable{given}"
@@ -135,12 +138,13 @@ def _wrap(*lines: str) -> list[str]:
 def _logged(audit: Audit) -> str:
     """The log in two lines."""
     load = audit.load
-    words = [f"{load.jobs:,} jobs on {load.capacity:,} GPUs"]
+    words = [f"{counted(load.jobs, 'job')} on {counted(load.capacity, 'GPU')}"]
     if load.utilisation is not None and load.busy is not None:
-        words.append(f"{load.utilisation:.0%} of the GPU time used, at most {load.busy.peak:,.0f} GPUs at once")
+        words.append(f"{load.utilisation:.0%} of the GPU time used, at most {counted(load.busy.peak, 'GPU')} at once")
     if load.queued:
         words.append(
-            f"{hours(load.queued)} GPU hours waited, {hours(load.full_queued or 0)} of them while too few were idle"
+            f"{hours(load.queued)} GPU hour{'s' * (hours(load.queued) != '1')} waited, "
+            f"{hours(load.full_queued or 0)} of them while too few were idle"
         )
     lines = ["the log: " + "; ".join(words)]
     if audit.left_out:
@@ -182,7 +186,7 @@ def schedules(audit: Audit) -> Sheet:
     if side.bound is not None:
         limit = (duration(max(0.0, side.bound - audit.work)), "-", duration(side.bound), duration(side.weighted_bound))
         cells.append(("no schedule is below (one job a GPU)", *limit, "-", ""))
-    return Sheet(f"{side.capacity:,} GPUs, {side.what}", columns, cells)
+    return Sheet(f"{counted(side.capacity, 'GPU')}, {side.what}", columns, cells)
 
 
 def _figures(row: Row) -> tuple[str, ...]:

@@ -11,6 +11,7 @@ import numpy as np
 from schedgap.benchmarks.importers.server_tables import TraceServer
 from schedgap.benchmarks.service import present
 from schedgap.benchmarks.sweep.progress import Progress
+from schedgap.benchmarks.text import counted
 from schedgap.formulations.common.arrays import Ints
 from schedgap.formulations.common.instance import Solution
 from schedgap.tools.audit.limit import drain_limit, price_limit
@@ -33,7 +34,7 @@ class Reached:
         reading = self.reading if reading is None else reading
         capacity = sum(server.gpus for server in reading.servers)
         if too_large := reading.too_large():
-            return Side(capacity, f"{what} (too few for {too_large} jobs)", reading.servers)
+            return Side(capacity, f"{what} (too few for {counted(too_large, 'job')})", reading.servers)
         rows = [self._record(reading)] if record else []
         for method in methods:
             with self.bar.at_work(method):
@@ -51,7 +52,7 @@ class Reached:
         """The recorded schedule; infeasible where more GPUs were busy than there are."""
         if reading.clashes and reading.held is None:
             first = reading.clashes[0]
-            return Row(RECORDED, "infeasible", reason=f"{first.missing} GPUs too few on {first.server}")
+            return Row(RECORDED, "infeasible", reason=f"{counted(first.missing, 'GPU')} too few on {first.server}")
         start = np.array([(slots_of(job, reading.slot)[2] or 1) - 1 for job in reading.jobs], dtype=np.int64)
         places = None
         if reading.held is not None:

@@ -15,6 +15,7 @@ import numpy as np
 
 from schedgap.benchmarks.importers.server_tables import TraceServer
 from schedgap.benchmarks.importers.traces import TraceJob
+from schedgap.benchmarks.text import counted
 from schedgap.formulations.common.arrays import Ints
 from schedgap.tools.audit.load import Clash, steps
 from schedgap.tools.audit.policies import Nodes, Shapes, Work
@@ -264,7 +265,7 @@ def read_cluster(
 
 
 def _clash(clash: Clash) -> str:
-    return f"{clash.server} would have needed {clash.missing} more GPUs for {clash.jobs[0]}"
+    return f"{clash.server} would have needed {counted(clash.missing, 'more GPU')} for {clash.jobs[0]}"
 
 
 def _ran_on(

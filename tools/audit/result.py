@@ -155,18 +155,22 @@ class Audit:
                 "hold): every schedule takes the moment of the log, and the time before does not count"
             )
         if self.gangs:
-            parts.append(f"only schedules that start the pods of {counted(self.gangs, 'gang')} together count as reached")
+            parts.append(
+                f"only schedules that start the pods of {counted(self.gangs, 'gang')} together count as reached"
+            )
         if self.out:
             nodes = f"{counted(self.out, 'node')} out of service in the list (down, drained or cordoned)"
             parts.append(f"but {nodes} count{'s' * (self.out == 1)} as capacity")
         if self.running:
-            jobs, whose = ("1 job", "it") if self.running == 1 else (f"{self.running:,} jobs", "they")
-            parts.append(f"but {jobs} had not ended, and GPUs that {whose} may have held count as idle")
+            whose = "it" if self.running == 1 else "they"
+            parts.append(
+                f"but {counted(self.running, 'job')} had not ended, and GPUs that {whose} may have held count as idle"
+            )
         if self.unread:
             rows = "1 row that does not count" if self.unread == 1 else f"{self.unread:,} rows that do not count"
             parts.append(f"but {rows} may have held GPUs, which count as idle")
         if self.pending:
-            jobs, what = ("1 job", "does") if self.pending == 1 else (f"{self.pending:,} jobs", "do")
+            jobs, what = counted(self.pending, "job"), "does" if self.pending == 1 else "do"
             parts.append(
                 f"the queue had not drained: {jobs} still waited when the log was written, and {what} not count"
             )
@@ -189,7 +193,7 @@ class Audit:
             used = "" if load.utilisation is None else f"{percent(load.utilisation)} of the GPU time used, "
             return (
                 f"no queue ever formed: this log cannot judge a policy ({used}at most "
-                f"{load.busy.peak:,.0f} of {load.capacity:,} GPUs busy; nobody waited while too few were idle)"
+                f"{load.busy.peak:,.0f} of {counted(load.capacity, 'GPU')} busy; nobody waited while too few were idle)"
             )
         gains = self.avoidable(side)
         if gains is None:
@@ -343,7 +347,7 @@ class Audit:
             Column("Jain", "index of the tenants' mean slowdowns"),
             Column("note", right=False, width=40),
         )
-        return Sheet(f"{side.capacity:,} GPUs, {side.what}", columns, rows)
+        return Sheet(f"{counted(side.capacity, 'GPU')}, {side.what}", columns, rows)
 
     def _cells(self, row: Row, side: Side) -> tuple[str, ...]:
         """A schedule's row."""
@@ -416,7 +420,7 @@ class Audit:
     def clash_lines(self) -> list[str]:
         """Where the record needs more than there is, the first five."""
         lines = [
-            f"second {(one.slot - 1) * self.slot_length:g}: {one.missing} GPUs too few on {one.server} for "
+            f"second {(one.slot - 1) * self.slot_length:g}: {counted(one.missing, 'GPU')} too few on {one.server} for "
             f"{one.jobs[0]}, beside {', '.join(one.jobs[1:6]) or 'nobody'}"
             for one in self.clashes[:5]
         ]

@@ -203,7 +203,7 @@ def audit(
     capacity = sum(server.gpus for server in machines)
     too_large = [job for job in jobs if job.gpus > capacity]
     if too_large and not recorded:
-        left_out[f"needs more than the {capacity} GPUs there are"] = len(too_large)
+        left_out[f"needs more than the {counted(capacity, 'GPU')} of the cluster"] = len(too_large)
         jobs = [job for job in jobs if job.gpus <= capacity]
     if capacity > MOST_GPUS:
         raise InputError(f"{log}: {capacity:,} GPUs at once, at most {MOST_GPUS:,}")
@@ -228,7 +228,9 @@ def audit(
                 "Eligible): none is taken to have waited for a start time, another job or a hold"
             )
         if {"processors", "memory"} & set(reading.kept) and left_out.get(NO_GPU):
-            notes.append(f"{left_out[NO_GPU]:,} jobs without GPUs may have held processors and memory of these nodes")
+            notes.append(
+                f"{counted(left_out[NO_GPU], 'job')} without GPUs may have held processors and memory of these nodes"
+            )
         clashes = reading.clashes
     else:
         changed = [(what, _changed(machines, what)) for what in cluster if what != OBSERVED]
@@ -353,7 +355,9 @@ def _cluster(
         if OBSERVED in asked:
             raise InputError("--servers observed: the log does not say when jobs started")
         number = enough_servers(jobs, PER_SERVER)
-        notes.append(f"{ASSUMED}: {number} servers of {PER_SERVER} GPUs assumed, as many as these jobs keep busy")
+        notes.append(
+            f"{ASSUMED}: {counted(number, 'server')} of {PER_SERVER} GPUs assumed, as many as these jobs keep busy"
+        )
         return [TraceServer(f"s{i}", PER_SERVER) for i in range(number)]
     notes.append(
         "the cluster is as many GPUs as were busy at once: " + ("asked for" if trace.listed else "nothing lists it")
@@ -432,7 +436,7 @@ def _gpus_more(reading: Reading, changed: Reading, what: str) -> str:
         for one in (reading, changed)
     )
     differ = [
-        f"{after[kind] - before[kind]:+d} {kind or 'GPUs'}"
+        f"{after[kind] - before[kind]:+d} {kind or 'GPU' + 's' * (abs(after[kind] - before[kind]) != 1)}"
         for kind in sorted(before, key=str)
         if after[kind] != before[kind]
     ]

@@ -19,6 +19,7 @@ from schedgap.benchmarks.importers.traces import Trace, TraceJob
 from schedgap.benchmarks.service import present
 from schedgap.benchmarks.sweep.progress import Progress
 from schedgap.benchmarks.sweep.warm import warm_once
+from schedgap.benchmarks.text import counted
 from schedgap.catalogue.method import Kind, Method
 from schedgap.catalogue.problem import Problem
 from schedgap.catalogue.run import run_method
@@ -90,7 +91,7 @@ class Sides:
         shipped = self.methods(methods)
         too_large = sum(job.gpus > capacity for job in self.jobs)
         if self.problem.id == BASE and too_large:
-            return Side(capacity, f"{what} (too few for {too_large} jobs)", tuple(servers))
+            return Side(capacity, f"{what} (too few for {counted(too_large, 'job')})", tuple(servers))
         instance = self._instance(servers)
         if slowdown is not None and isinstance(instance, GpuSharingInstance):
             instance = shared_instance(instance, slowdown)

@@ -1,6 +1,8 @@
 """Logs end to end: a real Slurm, openb where it is, a Kubernetes export; the figures by hand; the page."""
 
+import itertools
 import json
+import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -385,3 +387,29 @@ def test_openb_cannot_judge_a_policy() -> None:
     waits = np.array([(job.start or 0) - job.arrival for job in trace.jobs])
     assert round(float(waits.mean())) == 70
     assert round(float(np.mean([(job.end or 0) - job.arrival for job in trace.jobs]))) == 30921
+
+
+def test_one_of_anything_has_no_plural(tmp_path: Path) -> None:
+    """One job on one GPU, then two of which one is a further attempt; no number 1 stands before a word with an s."""
+    head = "JobID|Submit|Eligible|Start|End|State|AllocTRES|NodeList\n"
+    times = "8|2026-03-02T08:0{0}:00|2026-03-02T08:0{1}:00|2026-03-02T08:{2}:00|2026-03-02T{3}:00:00"
+    row = f"{times}|COMPLETED|gres/gpu=1|n1\n"
+    one = row.format(0, 0, "00", "09")
+    logs = [one, one + row.format(1, 1, "01", "09"), one + row.format(1, 3, "59", "10"), row.format(0, 1, "30", "09")]
+    logs += [one + row.format(2, 2, "02", "08").replace("1|n1", "2|n1"), one + one.replace("gpu=1", "gpu=0")]
+    logs += [one + one.replace("2026-03-02T09:00:00|", "Unknown|").replace("8|", "9|", 1)]
+    logs += [one + row.format(1, 1, "59", "10").replace("2026-03-02T08:59:00|2026-03-02T10:00:00", "Unknown|Unknown")]
+    node = "NodeName={} CPUTot=8 RealMemory=1000 Gres={} State={} Partitions=gpu\n"
+    lists = [
+        node.format("n1", "gpu:1", "DOWN"),
+        node.format("n1", "gpu:1", "IDLE") + node.format("n2", "(null)", "IDLE"),
+    ]
+    nouns = "jobs|rows|nodes|servers|gangs|GPUs|more GPUs|GPU hours"
+    wrong = re.compile(rf"(?<![\d.,])1 (?:(?:{nouns})\b|(?:row|job|node|gang) (?:are|were|have|count)\b)")
+    for number, (rows, nodes) in enumerate(itertools.product(logs, lists)):
+        (tmp_path / "log").write_text(head + rows)
+        (tmp_path / "nodes").write_text(nodes)
+        found = audit(tmp_path / "log", tmp_path / "nodes", methods=["fifo"], cluster=["+1"])
+        told = " ".join((found.to_text() + found.verdict).split())
+        plain = [match[0] for match in wrong.finditer(told)]
+        assert not plain, f"{number} {plain} {told}"
