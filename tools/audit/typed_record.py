@@ -10,6 +10,7 @@ from schedgap.benchmarks.importers.server_tables import TraceServer
 from schedgap.benchmarks.importers.traces import TraceJob
 from schedgap.formulations.common.instance import LARGEST_COUNT, Solution
 from schedgap.formulations.hadar.instance import HadarInstance
+from schedgap.formulations.hadar.solution import runs_of
 from schedgap.tools.audit.load import Clash
 from schedgap.tools.audit.record import placed_on, rebuild, slots_of
 from schedgap.tools.audit.result import Times
@@ -95,5 +96,5 @@ def typed_times(instance: HadarInstance, solution: Solution, completion: Mapping
     unit = instance.slot_length
     end = unit * np.array(ends, dtype=float)
     submit = unit * np.array([job.arrival - 1.0 for job in instance.jobs])
-    ran = [sum(run[1] - run[0] + 1 for run in solution["allocation"][job.id]) for job in instance.jobs]
+    ran = [sum(run[1] - run[0] + 1 for run in runs_of(solution["allocation"][job.id])) for job in instance.jobs]
     return submit, end - unit * np.array(ran, dtype=float), end

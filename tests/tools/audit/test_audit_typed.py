@@ -55,6 +55,9 @@ def test_figures_of_three_typed_jobs_by_hand(tmp_path: Path) -> None:
     again = HADAR.check(instance, {"allocation": pieces})
     times = typed_times(instance, {"allocation": pieces}, again.details["completion"])
     assert times is not None and (times[1][1], times[2][1]) == (13, 17)
+    slots = {**recorded, "b": {str(slot): a100 for slot in (11, 12, 16, 17)}}  # the other form of a solution
+    same = typed_times(instance, {"allocation": slots}, again.details["completion"])
+    assert same is not None and all((one == other).all() for one, other in zip(times, same, strict=True))
     del pieces["c"]
     cut = HADAR.check(instance, {"allocation": pieces})
     assert typed_times(instance, {"allocation": pieces}, cut.details["completion"]) is None
