@@ -222,13 +222,7 @@ class Highs(NativeEngine):
     def refuse_numbers(self, arrays: ModelArrays) -> None:
         """Refuse a coefficient that HiGHS would drop."""
         small = np.abs(arrays.coefficients) < SMALLEST_COEFFICIENT
-        if small.any():
-            place = int(np.argmax(small))
-            row = int(np.searchsorted(arrays.starts, place, side="right")) - 1
-            raise ModelRefused(
-                f"engine highs: row {arrays.names[row]}: coefficient {arrays.coefficients[place]:g} of "
-                f"{arrays.variables[arrays.indices[place]].name} is so small that HiGHS would drop it"
-            )
+        self.refuse_coefficient(arrays, small, "so small that HiGHS would drop it")
 
     def run(
         self, model: WholeModel, options: SolveOptions, progress: EngineProgress | None, start: dict[int, float]

@@ -11,8 +11,11 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from schedgap.formulations.common.arrays import Floats
+import numpy as np
+
+from schedgap.formulations.common.arrays import Bools, Floats
 from schedgap.formulations.common.declarative import DeclarativeModel
+from schedgap.formulations.common.errors import ModelRefused
 from schedgap.solvers.engines.answer import EngineAnswer, EngineProgress, conclude, settled, sizes
 from schedgap.solvers.engines.arrays import ModelArrays, model_arrays
 from schedgap.solvers.engines.whole import Range, WholeModel, whole_model
@@ -62,6 +65,16 @@ class NativeEngine(ABC):
         self, model: WholeModel, options: SolveOptions, progress: EngineProgress | None, start: dict[int, float]
     ) -> Native:
         """Solve the model natively, from a (possibly partial) point."""
+
+    def refuse_coefficient(self, arrays: ModelArrays, bad: Bools, why: str) -> None:
+        """Raise ModelRefused for the first coefficient that is bad, with its row and variable."""
+        if bad.any():
+            place = int(np.argmax(bad))
+            row = int(np.searchsorted(arrays.starts, place, side="right")) - 1
+            raise ModelRefused(
+                f"engine {self.name}: row {arrays.names[row]}: coefficient {arrays.coefficients[place]:g} of "
+                f"{arrays.variables[arrays.indices[place]].name} is {why}"
+            )
 
     def native_meaning(self, status: str) -> tuple[Status | None, Termination]:
         """What a native status says.

@@ -198,13 +198,7 @@ class Scip(NativeEngine):
         """Refuse a number that SCIP would take for 0 or for infinite."""
         sizes_of = np.abs(arrays.coefficients)
         bad = (sizes_of < SMALLEST_COEFFICIENT) | (sizes_of > LARGEST_NUMBER)
-        if bad.any():
-            place = int(np.argmax(bad))
-            row = int(np.searchsorted(arrays.starts, place, side="right")) - 1
-            raise ModelRefused(
-                f"engine scip: row {arrays.names[row]}: coefficient {arrays.coefficients[place]:g} of "
-                f"{arrays.variables[arrays.indices[place]].name} is too small or too large for SCIP"
-            )
+        self.refuse_coefficient(arrays, bad, "too small or too large for SCIP")
         limits = (
             ("bound of", arrays.lower),
             ("bound of", arrays.upper),

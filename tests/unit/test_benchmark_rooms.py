@@ -22,7 +22,7 @@ TOOLS = sorted(path.parent.name for path in (BENCHMARKS.parent / "tools").glob("
 ASKED_FOR = {"audit": frozenset({"evaluation"})}
 """Tools that a tool imports where a user asks for them: a scheduler of one's own, contained."""
 TABLES = {"workload.py", "traces.py", "network_files.py"}
-"""Of a problem in ``instances/``, the room `workload`: its table, and what makes its instances of files of others."""
+"""Room `workload` of each problem in ``instances/``: its table, and what makes its instances of files of others."""
 FLOOR = {room: number for number, floor in enumerate(FLOORS) for room in floor}
 
 
